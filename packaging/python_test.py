@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import warnings
 
 import threadt
@@ -68,10 +69,20 @@ with warnings.catch_warnings():
     except threadt.TraceError as error:
         assert "--no-such-option" in str(error)
 
-with warnings.catch_warnings(record=True) as caught:
+    for path in [directory + "-none", os.path.join(directory, "none")]:
+        try:
+            threadt.read(directory, path)
+            raise AssertionError("a path that does not exist is accepted")
+        except FileNotFoundError as error:
+            assert error.filename == path, error
+
+with warnings.catch_warnings(record=True) as caught, tempfile.TemporaryDirectory() as empty:
     warnings.simplefilter("always")
-    assert list(threadt.read(directory + "-none")) == []
-assert [warning.category for warning in caught] == [threadt.TraceWarning], caught
+    assert list(threadt.read(empty)) == []
+    os.symlink(os.path.abspath(directory), os.path.join(empty, "trace"))
+    assert list(threadt.read(empty)) == []
+assert [warning.category for warning in caught] == [threadt.TraceWarning] * 2, caught
+assert str(caught[1].message).endswith(f"; there is one in {empty}/trace"), caught
 
 if importlib.util.find_spec("pyarrow"):
     table = threadt.read(directory).to_arrow()

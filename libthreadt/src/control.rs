@@ -104,6 +104,12 @@ pub fn count_lost(records: u32) {
     words().lost.fetch_add(records.into(), Relaxed);
 }
 
+/// Takes records back that [`count_lost`] has counted and that are counted anew.
+pub fn uncount_lost(records: u32) {
+    let less = |lost: u64| Some(lost.saturating_sub(records.into()));
+    let _ = words().lost.fetch_update(Relaxed, Relaxed, less);
+}
+
 /// Which calls of an event are recorded when these are the settings.
 pub fn event_switch(settings: &Settings, event: &Event) -> Switch {
     let level = event.kinds.first().map_or(Level::Always, |kind| kind.level);

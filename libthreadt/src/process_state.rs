@@ -100,6 +100,8 @@ pub struct ProcessState {
     /// What `trace_dir::identity` has read of the process; 0 until then.
     pub start_time: AtomicU64,
     pub pid_namespace: AtomicU64,
+    /// The PID of the process that forked this one, as that process has it; 0 if nobody did since the last exec.
+    pub forked_from: AtomicU32,
     /// When the process was initialised, a reading of the clock.
     pub initialised_at: AtomicU64,
     /// Memory for the routines and arguments of new threads.

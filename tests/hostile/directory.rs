@@ -26,6 +26,23 @@ fn renamed_during_the_run() {
     assert_complete(&test, 3 * 700);
 }
 
+/// Renamed and back again: the files go on, and what was lost meanwhile is counted once.
+#[test]
+fn renamed_for_a_while() {
+    let test = TestDirectory::new("renamed-back");
+    let run = traced_mutexes(&test, &steps()).args(words("pairs 3000 threads 4 3000"));
+    let run = run.args(["run", "mv trace other", "pairs", "20000", "run", "mv other trace"]);
+    let output = run.args(words("pairs 3000 threads 4 3000")).noise_expected().run();
+    complains_once(&output, "No such file or directory");
+    assert_counted(&test, 3 * (3000 + 12_000 + 20_000 + 3000 + 12_000), libc::ENOENT);
+    let files = fs::read_dir(test.trace_directory()).unwrap().map(|file| file.unwrap().file_name());
+    let names: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
+    assert!(!names.iter().any(|name| name.starts_with("old.")), "{names:?}");
+    let info = names.iter().find(|name| name.starts_with("trinfo.")).unwrap();
+    let info = fs::read(test.trace_directory().join(info)).unwrap();
+    assert_eq!(spec::info::number(&info, "lost"), Some(account(&test.merged()).lost as i64));
+}
+
 /// Removed with all that was in it: the trace is gone, the program is not.
 #[test]
 fn removed_during_the_run() {

@@ -76,6 +76,8 @@ fn a_forked_child_has_its_own_files() {
 #[test]
 fn a_forked_child_that_execs_appends() {
     let family = family("fork_exec", 24, Some(23));
+    let info = family.test.trace_directory().join(format!("trinfo.{:07x}", family.child));
+    assert_eq!(spec::info::number(&std::fs::read(info).unwrap(), "forked_from"), Some(family.parent.into()));
     assert_eq!((pairs(&family.trace, family.parent), pairs(&family.trace, family.child)), (13, 5 + 7));
     family.assert_forked(0);
     assert_eq!(family.of("proc_exec", family.child), [(1, 0)]);

@@ -152,7 +152,7 @@ fn a_merged_trace_has_the_names_that_are_beside_it() {
             page.stdout_text().to_owned()
         })
     };
-    let (advice, inside) = ("its trinfo is not beside its records: report on the trace's directory", "trace/merged");
+    let (advice, inside) = ("no names: its trinfo is not beside its records; name their directory", "trace/merged");
     assert!(run("merged").ends_with("merged: the merged trace; the names of its code are in trace\n"));
     let [text, document] = page("merged");
     assert!(text.matches(advice).count() == 1 && !document.contains("queue_lock"), "{text}");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::super::harness::{TestDirectory, assert_same_lines};
+use super::super::harness::{TestDirectory, Trace, assert_same_lines};
 use super::{script, started};
 
 #[test]
@@ -28,7 +28,7 @@ fn a_death_by_a_signal_is_passed_on() {
         assert!(
             output
                 .stderr_text()
-                .contains("in the buffers of 1 process that was killed or could not write; trace-cat reads them"),
+                .contains("in the buffers of 1 process that was killed or ended unnoticed; trace-cat reads them"),
             "{}",
             output.stderr_text()
         );
@@ -59,10 +59,39 @@ fn losses_are_counted_in_the_summary() {
         .noise_expected()
         .run();
     output.exited(super::super::hostile::DONE);
-    let text = output.stderr_text();
-    let trace = test.trace();
+    assert_reports_losses(output.stderr_text(), &test.trace());
+}
+
+/// Fails unless the summary `text` has the number of records that the trace lost.
+#[track_caller]
+fn assert_reports_losses(text: &str, trace: &Trace) {
     let lost: u64 = trace.of("trace_lost").iter().map(|record| record.get("lost")).sum();
     assert!(lost > 0 && text.contains(&format!(": {lost} records were lost (trace_lost)\n")), "{lost}: {text}");
+}
+
+/// A process that ended, but behind a change of its root, was not killed.
+#[test]
+fn a_process_that_could_not_write_is_not_taken_for_a_killed_one() {
+    let test = TestDirectory::new("run-chroot");
+    if !super::super::hostile::privileged(&test) {
+        return;
+    }
+    fs::create_dir(test.directory().join("root")).unwrap();
+    let steps = super::super::harness::Program::c("hostile/steps.c");
+    let output =
+        started(&test).arg(steps).args(["pairs", "100", "chroot", "root", "pairs", "5000"]).noise_expected().run();
+    output.exited(super::super::hostile::DONE);
+    let text = output.stderr_text();
+    assert!(text.contains("in the buffers of 1 process that could not write them; trace-cat reads them"), "{text}");
+    assert_reports_losses(text, &test.merged());
+}
+
+#[test]
+fn a_directory_that_is_not_there_any_more_is_the_reason() {
+    let test = TestDirectory::new("run-moved");
+    let output = started(&test).args(["sh", "-c", "(true); mv trace elsewhere"]).noise_expected().run();
+    let text = output.success().stderr_text();
+    assert!(text.contains(": nothing was recorded: the directory was moved or removed meanwhile\n"), "{text}");
 }
 
 #[test]

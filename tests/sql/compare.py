@@ -77,7 +77,7 @@ def in_order(rows):
 
 
 def compare_with_report(engine, report):
-    """The figures of objects and pairs."""
+    """The figures of objects, pairs and sites."""
     objects = [(o["object"], *(o[f] for f in OBJECT_FIGURES)) for o in report["objects"]]
     have = {row[0]: row for row in engine.rows(f"SELECT object, {', '.join(OBJECT_FIGURES)} FROM objects")}
     assert objects, "the program uses no object"
@@ -88,6 +88,18 @@ def compare_with_report(engine, report):
     pairs = [(p["waiter"], p["holder"], p["object"], p["waits"], p["waited"]) for p in report["pairs"]]
     rows = engine.rows("SELECT waiter, holder, object, waits, waited FROM pairs")
     assert_same(f"pairs in {engine.name}", sorted(pairs), sorted(rows))
+    # A wait for a condition and the rest of it, for the mutex, are of one call.
+    views = {
+        "waits": "SELECT site, count(*) FROM waits WHERE NOT is_rest GROUP BY site",
+        "contention": "SELECT site, sum(waited) FROM waits WHERE contention GROUP BY site",
+        "idleness": "SELECT site, sum(waited) FROM waits WHERE NOT contention GROUP BY site",
+        "held": "SELECT site, sum(held) FROM holds GROUP BY site",
+        "blamed": "SELECT holder_site, sum(blamed) FROM trace_rows WHERE blamed IS NOT NULL GROUP BY holder_site",
+    }
+    for figure, view in views.items():
+        wanted = sorted((site["site"], site[figure]) for site in report["sites"] if site[figure])
+        rows = sorted((site, value) for site, value in engine.rows(view) if site and value)
+        assert_same(f"{figure} of sites in {engine.name}", wanted, rows)
 
 
 def compare_rows(engines, table):

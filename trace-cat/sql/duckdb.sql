@@ -49,5 +49,5 @@ FROM trace_rows WHERE object IS NOT NULL GROUP BY host, boot, object;
 -- Who waited for whom.
 CREATE OR REPLACE VIEW pairs AS
 SELECT host, boot, pid, lwp AS waiter, holder, object, any_value(object_name) AS object_name,
-       count(*) AS waits, sum(blamed)::BIGINT AS waited
+       count(*) FILTER (kind <> 'site') AS waits, sum(blamed)::BIGINT AS waited
 FROM trace_rows WHERE blamed IS NOT NULL GROUP BY host, boot, pid, lwp, holder, object;

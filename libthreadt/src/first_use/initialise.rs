@@ -132,6 +132,7 @@ fn forget_parent() {
     clock::check();
     let _ = sys::register_barrier();
     PROCESS.unrecorded_parent.store(LAST_PID.load(Relaxed), Relaxed);
+    PROCESS.forked_from.store(LAST_PID.load(Relaxed), Relaxed);
 }
 
 /// Initialises the library in a child, right after a fork.

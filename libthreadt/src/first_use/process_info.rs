@@ -111,6 +111,11 @@ fn describe(writer: &mut InfoWriter) {
     writer.number("start", identity::start());
     writer.number("pid", process_state::id().into());
     writer.number("ppid", sys::parent_id().into());
+    // Its parent may have ended since, or be in another PID namespace.
+    let forked_from = PROCESS.forked_from.load(Relaxed);
+    if forked_from != 0 {
+        writer.number("forked_from", forked_from.into());
+    }
     writer.number("pidns", identity::pid_namespace());
     // SAFETY: the one writer of trinfo calls this.
     let scratch = unsafe { SCRATCH.get_mut() };

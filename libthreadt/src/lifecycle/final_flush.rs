@@ -6,8 +6,10 @@
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
+use spec::buffer::NOTE_ENDED;
+
 use crate::first_use::process_info;
-use crate::process_state::{self, PROCESS};
+use crate::process_state::{self, GENERATIONS, PROCESS};
 use crate::storage::{self, ALL_REGIONS, Slot, WriteRight, for_each_slot, slot_layout, thread_local};
 use crate::sys::{self, Errno, seccomp};
 use crate::trace_dir::{has_keeper, names_owner, sandbox_spares};
@@ -176,13 +178,21 @@ pub fn must_keep_rings() -> bool {
     slot_layout().is_ring() && seccomp::has_new_filter()
 }
 
+/// Lets readers know that this process was not killed.
+fn note_end() {
+    (0..GENERATIONS).for_each(|generation| storage::add_note(generation, NOTE_ENDED));
+}
+
 /// The process is about to end: writes all that can be written.
 ///
 /// The trbuf is removed, or left to the next child, if all of it was written and no thread has recorded since this began. Otherwise a record may be
 /// on its way to its file when the process dies, and only the trbuf says which bytes belong there.
 pub fn finish() {
-    if !PROCESS.files.is_done() || process_state::is_vfork_child() || must_keep_rings() {
+    if !PROCESS.files.is_done() || process_state::is_vfork_child() {
         return;
+    }
+    if must_keep_rings() {
+        return note_end();
     }
     PROCESS.final_flush_begun.store(1, SeqCst);
     if !begin_alone() {
@@ -195,6 +205,7 @@ pub fn finish() {
     if process_state::sandboxed().is_some() {
         // Everything stays in the trbuf.
         flush_releases();
+        note_end();
         return end_alone();
     }
     let complete = complete || count_anonymous();
@@ -205,6 +216,8 @@ pub fn finish() {
         let is_blank = has_keeper() && storage::blank();
         // SAFETY: this thread alone ends the process, whose files are made.
         unsafe { names_owner::give_up_trbuf(is_blank) };
+    } else {
+        note_end();
     }
     // SAFETY: as above.
     unsafe { names_owner::remove_spares() };

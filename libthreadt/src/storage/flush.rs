@@ -3,7 +3,7 @@
 use core::ops::Range;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use spec::buffer::{PAGE, REGIONS, is_empty_range, pack_range, unpack_range};
+use spec::buffer::{NOTE_OWN_MEMORY, PAGE, REGIONS, is_empty_range, pack_range, unpack_range};
 
 use super::file_table::RecordFileEntry;
 use super::slot::Slot;
@@ -31,7 +31,7 @@ impl Slot {
     pub fn write(self, depth: usize, record: Option<usize>, entry: &RecordFileEntry) -> Result {
         let written = self.write_region(depth, record, entry);
         if written.is_err() && self.anonymous.load(Relaxed) != 0 {
-            slot_table::note_own_memory(self.generation.load(Relaxed).into());
+            slot_table::add_note(self.generation.load(Relaxed).into(), NOTE_OWN_MEMORY);
         }
         stop_time::settle();
         written

@@ -3,11 +3,11 @@
 use core::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
 
-use spec::buffer::PAGE;
+use spec::buffer::{NOTE_OWN_MEMORY, PAGE};
 
 use super::layout::slot_layout;
 use super::slot::Slot;
-use super::slot_table::{FRESH, note_own_memory};
+use super::slot_table::{FRESH, add_note};
 use super::trbuf::{add_slots, map_slots};
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
@@ -86,7 +86,7 @@ fn grow_by(generation: usize, slots: u32) -> Option<Slot> {
             PROCESS.anonymous.store(1, Relaxed);
             // If each record is written at once, only what cannot be written stays there.
             if !CONFIG.get().unbuffered {
-                note_own_memory(generation);
+                add_note(generation, NOTE_OWN_MEMORY);
             }
             sys::map_anonymous(length).ok()?
         }

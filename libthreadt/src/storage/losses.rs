@@ -28,7 +28,7 @@ impl Slot {
         if range.start > range.end {
             // SAFETY: the range lies within the region, whose text only the caller changes.
             let text = unsafe { self.text_in(depth, &self.oldest(depth, position)) };
-            let (lost, since) = (records_in(text), time_of(text));
+            let (lost, since) = (uncount_records_in(text), time_of(text));
             region.write_position.store(pack_range(0..range.end), Release);
             return self.lose(lost, cause, since);
         }
@@ -36,7 +36,7 @@ impl Slot {
         let text = unsafe { self.text_in(depth, &range) };
         let half = text.len() / 2;
         let older = text.iter().skip(half).position(|&byte| byte == b'\n').map_or(text.len(), |at| half + at + 1);
-        let (lost, since) = (records_in(text.get(..older).unwrap_or(b"")), time_of(text));
+        let (lost, since) = (uncount_records_in(text.get(..older).unwrap_or(b"")), time_of(text));
         let (start, length) = (range.start as usize + older, text.len() - older);
         // OBSERVABLE: first the older half is gone, then the newer one is copied to the front.
         region.write_position.store(pack_range(start as u32..range.end), Release);
@@ -50,9 +50,10 @@ impl Slot {
     }
 
     /// Drops all text, and returns how many records are lost by that and were lost before, and the time of the first,
-    /// 0 if it is unknown. The caller must be the writer, or nobody writes any more.
+    /// 0 if it is unknown: for [`Slot::lose`]. The caller must be the writer, or nobody writes any more.
     pub fn drop_all(self) -> (u32, u64) {
         let mut lost = self.lost.swap(0, Relaxed);
+        uncount(lost);
         self.publish_losses();
         let mut since = NonZeroU64::new(self.lost_since.swap(0, Relaxed));
         for (depth, region) in self.regions.iter().enumerate() {
@@ -62,7 +63,7 @@ impl Slot {
             for chunk in [self.oldest(depth, position), newer] {
                 // SAFETY: both lie within the region, whose text nobody changes any more.
                 let text = unsafe { self.text_in(depth, &chunk) };
-                lost = lost.wrapping_add(records_in(text));
+                lost = lost.wrapping_add(uncount_records_in(text));
                 since = since.into_iter().chain(NonZeroU64::new(time_of(text))).min();
             }
             region.write_position.store(0, Release);
@@ -125,15 +126,25 @@ pub fn time_of(text: &[u8]) -> u64 {
     decimal(text.iter().take(TIME_WIDTH).filter(|byte| byte.is_ascii_digit()))
 }
 
-/// How many records a text stands for: its lines, and those that its trace_lost records count.
-fn records_in(text: &[u8]) -> u32 {
+/// How many records a text stands for that is about to be lost: its lines, and those that its trace_lost records count. What these
+/// count is no longer counted as lost.
+fn uncount_records_in(text: &[u8]) -> u32 {
     let at = EVENT1_OFFSET..EVENT1_OFFSET + 8;
     text.split_inclusive(|&byte| byte == b'\n').fold(0, |count: u32, line| {
-        let lost = if line.get(at.clone()) == Some(&id::TRACE_LOST_0.event_text) {
-            decimal(line.iter().skip(at.end).take_while(|byte| byte.is_ascii_digit())) as u32
+        let records = if line.get(at.clone()) == Some(&id::TRACE_LOST_0.event_text) {
+            let lost = decimal(line.iter().skip(at.end).take_while(|byte| byte.is_ascii_digit())) as u32;
+            uncount(lost);
+            lost
         } else {
             1
         };
-        count.saturating_add(lost)
+        count.saturating_add(records)
     })
+}
+
+/// Takes records from the process's count, because whoever has noted them counts them anew.
+fn uncount(records: u32) {
+    // An exec's next program begins its own count.
+    let _ = PROCESS.lost.fetch_update(Relaxed, Relaxed, |lost| Some(lost.saturating_sub(records)));
+    control::uncount_lost(records);
 }

@@ -49,8 +49,16 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
         };
         match Fd::open_known(path, libc::O_WRONLY, known, long, lwp) {
             Ok((fd, size)) => return Ok(RecordFile { fd, size, end }),
-            // It was removed; the next records go to a new one.
-            Err(Errno(libc::ENOENT)) => entry.note_removal(known),
+            // It was removed, and the next records go to a new one. Or its directory is away, and may come back with the file.
+            Err(Errno(libc::ENOENT)) => match Fd::create(path, libc::O_WRONLY) {
+                Ok((fd, identity)) => {
+                    entry.note_removal(known);
+                    entry.note(identity);
+                    return Ok(RecordFile { fd, size: 0, end: entry.end() });
+                }
+                Err(Errno(libc::EEXIST)) => entry.note_removal(known),
+                Err(errno) => return Err(errno),
+            },
             Err(errno) => return Err(errno),
         }
     }

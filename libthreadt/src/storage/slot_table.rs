@@ -21,11 +21,11 @@ static CHUNKS: AtomicPtr<SlotControl> = AtomicPtr::new(null_mut());
 // SAFETY: the only pool at this head.
 pub static FRESH: Pool<SlotControl> = unsafe { Pool::at(&PROCESS.fresh_slots) };
 
-/// Notes in the header of this generation's trbuf, for readers, that text is in memory of the process's own.
-pub fn note_own_memory(generation: usize) {
+/// Adds a note for readers in the header of this generation's trbuf.
+pub fn add_note(generation: usize, note: u32) {
     if let Some(header) = NonNull::new(of_generation(&HEADERS, generation).load(Acquire)) {
         // SAFETY: headers are mapped for good, and every pattern of bits is valid.
-        unsafe { header.cast::<Header>().as_ref() }.has_own_memory.store(1, Relaxed);
+        unsafe { header.cast::<Header>().as_ref() }.notes.fetch_or(note, Relaxed);
     }
 }
 

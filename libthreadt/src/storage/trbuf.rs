@@ -9,7 +9,7 @@ use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::{AtomicU32, fence};
 
-use spec::buffer::{ControlWords, Header, MAGIC, Owner, PAGE, SLOTS_OFFSET, SlotHeader, VERSION};
+use spec::buffer::{ControlWords, Header, MAGIC, NOTE_OWN_MEMORY, Owner, PAGE, SLOTS_OFFSET, SlotHeader, VERSION};
 
 use super::file_table::{self, file_entry};
 use super::layout::{set_slot_layout, slot_layout};
@@ -63,7 +63,7 @@ pub unsafe fn make_in_spare(base: NonNull<u8>, slots: usize, owner: &Owner) -> R
     let first = NonNull::new(base.as_ptr().wrapping_add(SLOTS_OFFSET)).ok_or(Errno(libc::ENOMEM))?;
     // SAFETY: the caller's.
     let controls = unsafe { new_controls(first, slots, slot_layout().slot_size()) }?;
-    write_header(base.as_ptr(), owner, false);
+    write_header(base.as_ptr(), owner, 0);
     HEADERS[0].store(base.as_ptr(), Release);
     PROCESS.slots[0].store(slots as u32, Relaxed);
     let offer = |slot: Slot| {
@@ -86,7 +86,7 @@ fn map_header(fd: &Fd) -> Result<(*mut u8, bool)> {
 
 /// Writes the header that [`map_header`] has mapped.
 fn begin_header(header: *mut u8, owner: &Owner, fd: &Fd, in_file: bool) {
-    write_header(header, owner, !in_file && !CONFIG.get().unbuffered);
+    write_header(header, owner, if in_file || CONFIG.get().unbuffered { 0 } else { NOTE_OWN_MEMORY });
     if !in_file {
         // The file shows only whose it is: to readers, and to the program that this one may become by an exec.
         // SAFETY: the header was written above.
@@ -94,7 +94,7 @@ fn begin_header(header: *mut u8, owner: &Owner, fd: &Fd, in_file: bool) {
     }
 }
 
-fn write_header(base: *mut u8, owner: &Owner, has_own_memory: bool) {
+fn write_header(base: *mut u8, owner: &Owner, notes: u32) {
     // SAFETY: the callers' memory has the header's size, and nobody else knows it yet.
     unsafe {
         let header = base.cast::<Header>();
@@ -105,7 +105,7 @@ fn write_header(base: *mut u8, owner: &Owner, has_own_memory: bool) {
             pid_namespace: owner.pid_namespace,
             start_time: owner.start_time,
             boot_id: owner.boot_id,
-            has_own_memory: AtomicU32::new(has_own_memory.into()),
+            notes: AtomicU32::new(notes),
             realtime_offset: owner.realtime_offset,
             ring_size: owner.layout.ring_size(),
             control: ControlWords::new(),
@@ -131,7 +131,7 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
         unsafe { control::attach(header, fd) };
         // What the program before had in its own memory it has written, or counted.
         // SAFETY: as above, and every pattern of bits is valid.
-        unsafe { &*header.cast::<Header>() }.has_own_memory.store(0, Relaxed);
+        unsafe { &*header.cast::<Header>() }.notes.store(0, Relaxed);
     } else {
         begin_header(header, owner, fd, false);
     }

@@ -94,6 +94,7 @@ def read(*paths: PathLike, options: Sequence[str] = ()) -> "Records":
     """The records of directories or files, in the order of time.
 
     ``options`` are those of trace-cat that select records, such as ``["-e", "mutex:cond", "--since", "+1s"]``.
+    A path that does not exist raises FileNotFoundError. What has no trace, or cannot be read, is a TraceWarning.
     """
     return Records(paths, options)
 
@@ -111,6 +112,9 @@ class Records:
 
     def __init__(self, paths: Sequence[PathLike], options: Sequence[str]) -> None:
         self._paths = [os.fspath(path) for path in paths]
+        for path in self._paths:
+            # A misspelled name would be a trace without records.
+            os.stat(path)
         self._options = list(options)
 
     def __iter__(self) -> Iterator[Record]:

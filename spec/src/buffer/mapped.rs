@@ -11,6 +11,11 @@ pub const MAGIC: [u8; 16] = *b"threadt trbuf\n\0\0";
 /// The number of this layout; readers refuse another one.
 pub const VERSION: u32 = 4;
 
+/// Text of the process's may be in memory of its own, which nobody sees after its death.
+pub const NOTE_OWN_MEMORY: u32 = 1;
+/// The process ended by itself, and could not write what it had left.
+pub const NOTE_ENDED: u32 = 2;
+
 /// Where in the word `in_flight` of a [`SlotHeader`] the event begins. An address of a program has at most 56 bits.
 pub const IN_FLIGHT_EVENT_AT: u32 = 57;
 
@@ -30,8 +35,8 @@ pub struct Header {
     pub start_time: u64,
     /// The boot ID, as in `/proc/sys/kernel/random/boot_id`.
     pub boot_id: [u8; 36],
-    /// 1 once text of this process's may be in memory of its own, which nobody sees after its death.
-    pub has_own_memory: AtomicU32,
+    /// What readers need to know of the process once it is dead: [`NOTE_OWN_MEMORY`] and [`NOTE_ENDED`].
+    pub notes: AtomicU32,
     /// Nanoseconds from `CLOCK_MONOTONIC` of the initial time namespace to the Epoch.
     pub realtime_offset: i64,
     /// [`SlotLayout::ring_size`](super::SlotLayout::ring_size) of the slots.

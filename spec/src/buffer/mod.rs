@@ -57,8 +57,8 @@ pub use damage::Damage;
 pub use layout::{PAGE, REGION_OFFSETS, REGIONS, RING_SIZES, SLOTS_OFFSET, SlotLayout};
 pub use leftover::{RegionLeftover, SpareLosses, region_leftover, slot_lost, slot_lwp, slot_writer, spare_losses};
 pub use mapped::{
-    CONTROL_OFFSET, FileEntry, Header, IN_FLIGHT_EVENT_AT, MAGIC, Region, RegionWordOffsets, SPARE_WORDS_OFFSET,
-    SlotHeader, SpareWords, VERSION, region_word_offsets,
+    CONTROL_OFFSET, FileEntry, Header, IN_FLIGHT_EVENT_AT, MAGIC, NOTE_ENDED, NOTE_OWN_MEMORY, Region,
+    RegionWordOffsets, SPARE_WORDS_OFFSET, SlotHeader, SpareWords, VERSION, region_word_offsets,
 };
 pub use owner::Owner;
 pub use words::{is_empty_range, pack_range, u32_at, u64_at, unpack_range};

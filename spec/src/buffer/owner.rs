@@ -2,9 +2,10 @@
 
 use core::mem::offset_of;
 
+use super::control::ControlWords;
 use super::damage::Damage;
 use super::layout::SlotLayout;
-use super::mapped::{Header, MAGIC, VERSION};
+use super::mapped::{CONTROL_OFFSET, Header, MAGIC, VERSION};
 use super::words::{array_at, u32_at, u64_at};
 
 /// The process whose buffers a trbuf holds.
@@ -30,9 +31,14 @@ impl Owner {
         Owner { realtime_offset: other.realtime_offset, layout: other.layout, ..*self } == *other
     }
 
-    /// Whether text may have been in memory of the process's own, according to the first page of its trbuf.
-    pub fn has_own_memory(page: &[u8]) -> bool {
-        u32_at(page, offset_of!(Header, has_own_memory)).is_some_and(|word| word != 0)
+    /// How many records the process has lost so far, according to the first page of its trbuf.
+    pub fn lost_records(page: &[u8]) -> u64 {
+        u64_at(page, CONTROL_OFFSET + offset_of!(ControlWords, lost)).unwrap_or(0)
+    }
+
+    /// The word [`Header::notes`] in the first page of a trbuf.
+    pub fn notes(page: &[u8]) -> u32 {
+        u32_at(page, offset_of!(Header, notes)).unwrap_or(0)
     }
 
     /// Decodes the first page of a trbuf.

@@ -40,7 +40,7 @@ impl<'a> TimelineScene<'a> {
 
     /// Whether a thread is its process's first.
     pub fn is_main(&self, thread: u32) -> bool {
-        self.thread(thread).lwp == self.process_of(thread).pid
+        self.process_of(thread).is_main(self.thread(thread).lwp)
     }
 
     /// The name of a thread as far as it is known; it is no part of it which LWP it has.

@@ -58,14 +58,14 @@ pub struct NewFiles {
     pub files: usize,
     /// Bytes of records in them.
     pub bytes: u64,
-    /// Records that are missing, by the loss records.
+    /// Records that are missing, by the last loss records or by the trinfos.
     pub lost: u64,
-    /// Processes that lost records, according to their trinfo, and could not write a loss record.
-    pub silent: usize,
     /// Processes that still run.
     pub running: usize,
-    /// Processes that ended and left records in their buffers.
-    pub unwritten: usize,
+    /// Processes that were killed and left records in their buffers.
+    pub killed: usize,
+    /// Processes that ended by themselves and could not write what their buffers had.
+    pub hindered: usize,
     /// How much each value of `--for` would have written; `None` if it is not printed.
     pub by_purpose: Option<PurposeSizes>,
 }
@@ -96,21 +96,23 @@ impl NewFiles {
                 processes.insert(owner);
             }
         }
-        let mut unwritten = HashSet::new();
+        let (mut killed, mut hindered) = (HashSet::new(), HashSet::new());
         for (process, leftovers) in &inputs.dead {
             let process = process.clone().of_all_users();
-            *lost.entry(Some(process.clone())).or_default() += leftovers.lost;
+            let by_records = lost.entry(Some(process.clone())).or_default();
+            *by_records = (*by_records + leftovers.lost).max(leftovers.lost_in_all);
             if !leftovers.files.is_empty() {
-                unwritten.insert(process);
+                let whose = if leftovers.has_ended { &mut hindered } else { &mut killed };
+                whose.insert(process);
             }
         }
-        new.unwritten = unwritten.len();
+        (new.killed, new.hindered) = (killed.len(), hindered.len());
         for path in infos {
             let Some(FileName::Info(number)) = split_name(path).1 else { continue };
-            let has_lost = read_info(path).is_ok_and(|text| info::number(&text, "lost").is_some_and(|lost| lost > 0));
-            let process = ProcessFiles::of_file(path, number).of_all_users();
-            let recorded = lost.get(&Some(process)).copied().unwrap_or(0);
-            new.silent += usize::from(has_lost && recorded == 0);
+            // What was lost before the last records, or could not be counted in any record.
+            let by_info = read_info(path).ok().and_then(|text| info::number(&text, "lost")).unwrap_or(0);
+            let by_records = lost.entry(Some(ProcessFiles::of_file(path, number).of_all_users())).or_default();
+            *by_records = (*by_records).max(by_info.try_into().unwrap_or(0));
         }
         new.lost = lost.into_values().sum();
         // To find them out, much of the trace is read.
@@ -193,7 +195,7 @@ mod tests {
             fs::write(path(&format!("trinfo.000000{number}")), "lost 9\n").unwrap();
         }
         let new = NewFiles::since(&before, &TraceFiles::of(directory.path()), &recording);
-        assert_eq!((new.lost, new.silent), (7, 1));
+        assert_eq!(new.lost, 9 + 9);
     }
 
     #[test]
@@ -205,7 +207,7 @@ mod tests {
         fs::write(directory.path().join("trbuf.0000001"), &image.bytes).unwrap();
         let new = NewFiles::since(&TraceFiles::default(), &TraceFiles::of(directory.path()), &recording);
         let bytes = text.len() as u64;
-        let expected = NewFiles { processes: 1, files: 1, bytes, lost: 8, unwritten: 1, ..NewFiles::default() };
+        let expected = NewFiles { processes: 1, files: 1, bytes, lost: 8, killed: 1, ..NewFiles::default() };
         assert_eq!(new, expected);
     }
 

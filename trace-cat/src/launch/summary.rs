@@ -15,35 +15,31 @@ use crate::trace::file_names::is_subdirectory;
 /// Reports where the trace is and how to read it, or why there may be none.
 pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: &NewFiles, diagnostics: &Diagnostics) {
     let place = directory.display();
-    let NewFiles { processes, files, bytes, lost, silent, running, unwritten, by_purpose } = *new;
+    let NewFiles { processes, files, bytes, lost, running, killed, hindered, by_purpose } = *new;
     if lost > 0 {
         let what = if lost == 1 { "1 record was lost".to_owned() } else { format!("{lost} records were lost") };
         diagnostics.report_note(&place, format_args!("{what} (trace_lost)"));
-    }
-    if silent > 0 {
-        let whose = count(silent, "process", "processes");
-        diagnostics
-            .report_note(&place, format_args!("{whose} lost records that nothing counts: they could not be written"));
     }
     if running > 0 {
         let whose = count(running, "process still runs", "processes still run");
         diagnostics.report_note(&place, format_args!("{whose}; trace-cat reads the buffers"));
     }
     if processes == 0 {
-        let why =
-            if lost > 0 || silent > 0 { "the records were lost".to_owned() } else { why_nothing(options, directory) };
+        let why = if lost > 0 { "the records were lost".to_owned() } else { why_nothing(options, directory) };
         return diagnostics.report_note(place, format_args!("nothing was recorded: {why}"));
     }
     let [processes, files] = [count(processes, "process", "processes"), count(files, "file", "files")];
     let earlier = if before.has_trace() { "; an earlier trace is there too" } else { "" };
     let size = DecimalBytes(bytes);
     diagnostics.report_note(&place, format_args!("{processes}, {files}, {size} of records{earlier}"));
-    if unwritten > 0 {
-        let whose = count(unwritten, "process that was killed", "processes that were killed");
-        diagnostics.report_note(
-            &place,
-            format_args!("some are in the buffers of {whose} or could not write; trace-cat reads them"),
-        );
+    for (number, one, more) in [
+        (killed, "process that was killed or ended unnoticed", "processes that were killed or ended unnoticed"),
+        (hindered, "process that could not write them", "processes that could not write them"),
+    ] {
+        if number > 0 {
+            let whose = count(number, one, more);
+            diagnostics.report_note(&place, format_args!("some are in the buffers of {whose}; trace-cat reads them"));
+        }
     }
     if let Some(sizes) = by_purpose {
         diagnostics.report_note("what --for would write", sizes.describe(&options.recording));
@@ -70,6 +66,9 @@ pub fn report_merged(output: &Path, format: OutputFormat, directory: &Path, diag
 
 /// What may be the reason, the likeliest first.
 fn why_nothing(options: &RunOptions, directory: &Path) -> String {
+    if !directory.is_dir() {
+        return "the directory was moved or removed meanwhile".to_owned();
+    }
     let recording = &options.recording;
     let events = recording.event_list();
     if events.as_deref() == Some("") {

@@ -4,7 +4,7 @@ use std::fs;
 use std::mem::offset_of;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use spec::buffer::{Header, SLOTS_OFFSET};
+use spec::buffer::{Header, NOTE_OWN_MEMORY, SLOTS_OFFSET};
 
 use super::death_tests::{
     DeathCase, assert_recovered, die_again_and_again, die_at_every_step, read, run, sorted_records,
@@ -241,10 +241,10 @@ fn losses_without_a_loss_record_are_reported() {
 fn buffers_that_were_not_in_the_trbuf_are_reported() {
     let message =
         "trace-cat: trbuf.0000001: process 1 had buffers in its own memory: what was in them when it died is missing\n";
-    for (word, expected) in [(1_u32, message), (0, "")] {
+    for (word, expected) in [(NOTE_OWN_MEMORY, message), (0, "")] {
         let trace = TestTrace::new();
         let mut image = TrbufImage::new();
-        image.put(offset_of!(Header, has_own_memory), &word.to_le_bytes());
+        image.put(offset_of!(Header, notes), &word.to_le_bytes());
         trace.file(TRBUF, &image.bytes).file("tr.0000001.005", record_lines(0..1, 5));
         assert_eq!(trace.cat(&[]), (record_lines(0..1, 5), expected.to_owned()), "{word}");
         let (_, messages) = run(&trace);

@@ -24,6 +24,8 @@ pub struct ProcessInfo {
     pub pid: u32,
     /// The process ID of its parent, 0 if unknown.
     pub parent: u32,
+    /// The process ID of the process that forked it, in that process's PID namespace; 0 if unknown.
+    pub forked_from: u32,
     /// What its files' names begin with: `old.START.` if another process got their names, else nothing.
     pub prefix: Vec<u8>,
     /// When it began, in clock ticks since the boot; 0 if unknown.
@@ -42,6 +44,8 @@ pub struct ProcessInfo {
     pub buffers: Vec<PathBuf>,
     /// What is added to the times of its records, nanoseconds.
     pub shift: i64,
+    /// The process ID on its own host, if it is known by another number because another host has the same one.
+    pub own_pid: Option<u32>,
 }
 
 /// The processes of a directory, in the order of their names; those whose files were renamed come last. What they recorded as
@@ -197,7 +201,11 @@ impl ProcessInfo {
     pub fn show_host(&mut self, host: Option<&HostView>) {
         let Some(host) = host else { return };
         self.command = format!("{} {}: {}", host.name, self.pid, self.command);
-        (self.pid, self.parent, self.shift) = (host.shown(self.pid), host.shown(self.parent), host.shift);
+        self.own_pid = Some(self.pid).filter(|own| host.shown(*own) != *own);
+        for number in [&mut self.pid, &mut self.parent, &mut self.forked_from] {
+            *number = host.shown(*number);
+        }
+        self.shift = host.shift;
     }
 
     fn identity(&self) -> Identity {
@@ -246,6 +254,7 @@ impl ProcessInfo {
             match key {
                 b"pid" => self.pid = number().unwrap_or(self.pid),
                 b"ppid" => self.parent = number().unwrap_or(0),
+                b"forked_from" => self.forked_from = number().unwrap_or(0),
                 b"start" => {
                     self.start = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
                 }

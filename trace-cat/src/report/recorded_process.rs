@@ -52,6 +52,7 @@ impl RecordedProcess {
     pub fn read(process: &ProcessInfo) -> RecordedProcess {
         let mut recorded = RecordedProcess::default();
         (recorded.notes, recorded.ring) = (process.notes.clone(), process.ring.clone());
+        recorded.knowledge.own_pid = process.own_pid;
         for path in process.info_paths() {
             if let Ok(text) = read_info(&path) {
                 recorded.add_text(&text);

@@ -123,11 +123,12 @@ fn families(processes: Vec<ProcessInfo>) -> Vec<Vec<ProcessInfo>> {
         by_pid.entry(process.pid).or_default().push(index);
     }
     let parents = processes.iter().map(|process| {
-        let candidates = by_pid.get(&process.parent)?.iter().copied();
-        candidates
-            .filter_map(|index| Some((likeness(&processes[index], process)?, index)))
-            .max()
-            .map(|(_, index)| index)
+        // Who forked a daemon is not its parent any more, and the parent of a container's first process has no number in it.
+        [(process.forked_from, false), (process.parent, true)].into_iter().find_map(|(pid, is_inside)| {
+            let candidates = by_pid.get(&pid)?.iter().copied();
+            let likely = candidates.filter_map(|index| Some((likeness(&processes[index], process, is_inside)?, index)));
+            likely.max().map(|(_, index)| index)
+        })
     });
     let roots = roots(&parents.collect::<Vec<_>>());
     let mut families: Vec<Vec<ProcessInfo>> = vec![Vec::new(); processes.len()];
@@ -139,14 +140,15 @@ fn families(processes: Vec<ProcessInfo>) -> Vec<Vec<ProcessInfo>> {
 }
 
 /// How well a process with the parent's number fits as the parent: of several, it is the one that began last before the child;
-/// `None` if it does not fit.
-fn likeness(parent: &ProcessInfo, child: &ProcessInfo) -> Option<(u64, bool)> {
+/// `None` if it does not fit. `is_inside`: it has the number in the child's PID namespace.
+fn likeness(parent: &ProcessInfo, child: &ProcessInfo, is_inside: bool) -> Option<(u64, bool)> {
     let differ = |index: usize| {
         let [parent, child] = [&parent.system[index], &child.system[index]];
         !parent.is_empty() && !child.is_empty() && parent != child
     };
     let is_later = child.start != 0 && parent.start > child.start;
-    (!is_later && !differ(0) && !differ(1)).then_some((parent.start, parent.prefix == child.prefix))
+    let fits = !(is_later || differ(0) || is_inside && differ(1));
+    fits.then_some((parent.start, parent.prefix == child.prefix))
 }
 
 /// The outermost ancestor of each process, by indexes. A damaged trinfo can make a circle, whose ancestor is one of it.
@@ -257,6 +259,26 @@ mod tests {
         assert_eq!(pids, [vec![5, 1], vec![6, 1], vec![1], vec![8]]);
         let renamed = ["old.10.tr.0000001.001", "old.20.tr.0000001.001"].map(|name| directory.path().join(name));
         assert_eq!(renamed_paths(&runs).cloned().collect::<Vec<_>>(), renamed);
+    }
+
+    #[test]
+    fn who_forked_a_process_need_not_be_its_parent() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |pid: u32, text: &str, time: u64| {
+            let path = |name: String| directory.path().join(name);
+            fs::write(path(format!("trinfo.{pid:07x}")), format!("pid {pid}\n{text}")).unwrap();
+            fs::write(path(format!("tr.{pid:07x}.001")), record(time, pid, "02:04:0", 0)).unwrap();
+        };
+        // A daemon, and a container's first process.
+        write(5, "ppid 4\nstart 10\npidns 7\n", 100);
+        write(6, "ppid 1\nforked_from 5\nstart 11\npidns 7\n", 300);
+        write(1, "ppid 0\nforked_from 6\nstart 12\npidns 8\n", 500);
+        // Another process has begun later.
+        write(3, "ppid 1\nforked_from 9\nstart 12\npidns 7\n", 600);
+        write(9, "ppid 4\nstart 13\npidns 7\n", 700);
+        let runs = find_runs(&[directory.path().to_owned()]);
+        let count = |run: &ProgramRun| run.processes.len();
+        assert_eq!(runs.iter().map(count).collect::<Vec<_>>(), [3, 1, 1]);
     }
 
     #[test]

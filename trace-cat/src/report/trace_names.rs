@@ -22,8 +22,13 @@ pub struct TraceNames<'a> {
 impl<'a> TraceNames<'a> {
     /// `PID:ADDRESS#N`.
     pub fn object_name(&self, index: u32) -> String {
+        let process = self.analysis.objects[index as usize].process;
+        self.object_name_in(self.analysis.processes[process as usize].pid, index)
+    }
+
+    /// The same with another ID of its process.
+    pub fn object_name_in(&self, pid: u32, index: u32) -> String {
         let object = &self.analysis.objects[index as usize];
-        let pid = self.analysis.processes[object.process as usize].pid;
         format!("{pid}:{:#x}#{}", object.address, object.number)
     }
 
@@ -104,7 +109,7 @@ impl<'a> TraceNames<'a> {
             return Some(String::from_utf8_lossy(&bytes[..length]).escape_debug().to_string());
         }
         let process = &self.analysis.processes[thread.process as usize];
-        let start = thread.start.filter(|_| thread.lwp != process.pid);
+        let start = thread.start.filter(|_| !process.is_main(thread.lwp));
         let routine = start.and_then(|start| self.symbols.routine_name(self.code(thread.process, start)));
         // Threads inherit it.
         routine.or_else(|| {

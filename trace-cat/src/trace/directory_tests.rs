@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::testing::damaged_trbuf::damaged_trbuf;
 use crate::testing::seeded_random::{SeededRandom, fuzz_time};
@@ -112,6 +112,24 @@ fn what_cannot_be_read_is_reported_and_the_other_files_are_printed() {
          trace-cat: trbuf.0000009: No such file or directory\n\
          trace-cat: none: No such file or directory\n"
     );
+}
+
+/// Somebody who has traced several programs, or hosts, names the directory that has their traces.
+#[test]
+fn a_directory_of_directories_with_traces_is_told_from_an_empty_one() {
+    let trace = TestTrace::new();
+    for directory in ["runs", "runs/a", "runs/b", "runs/c"] {
+        fs::create_dir(trace.path(directory)).unwrap();
+    }
+    let message =
+        |hint: &str| (String::new(), format!("trace-cat: runs: no trace here (no file tr.xxxxxxx.yyy){hint}\n"));
+    trace.file("runs/c/trclock", Vec::new());
+    assert_eq!(trace.cat(&["runs"]), message(""));
+    trace.file("runs/a/tr.0000001.001", record_lines(0..2, 1));
+    assert_eq!(trace.cat(&["runs"]), message("; there is one in runs/a"));
+    trace.file("runs/b/tr.0000001.001", record_lines(0..2, 1));
+    fs::File::open(trace.path("runs/a")).unwrap().set_modified(SystemTime::now() + Duration::from_secs(9)).unwrap();
+    assert_eq!(trace.cat(&["runs"]), message("; there are 2 below it, the newest in runs/a"));
 }
 
 #[test]

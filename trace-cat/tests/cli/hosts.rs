@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::{assert_output, run};
 
-const BOOTS: [&str; 2] = ["11111111-8a55-430e-bb95-28c687f883ed", "22222222-8a55-430e-bb95-28c687f883ed"];
+pub const BOOTS: [&str; 2] = ["11111111-8a55-430e-bb95-28c687f883ed", "22222222-8a55-430e-bb95-28c687f883ed"];
 
 /// One record of process `pid`: microseconds, LWP, event, arguments.
 type Line<'a> = (u64, u32, &'a str, &'a str);
@@ -36,7 +36,7 @@ fn host(parent: &Path, name: &str, boot: &str, clock: &[&str], processes: &[(u32
 
 /// On each of two hosts, process 1 makes a shared semaphore at the same address, and its child 2 waits for it until process 1
 /// posts; threads 1 and 3 of process 1 fight for a mutex. All of it is `late` microseconds later on the second one.
-fn twins(clocks: [&[&str]; 2], boots: [&str; 2], late: u64) -> TempDir {
+pub fn twins(clocks: [&[&str]; 2], boots: [&str; 2], late: u64) -> TempDir {
     let parent = tempfile::tempdir().unwrap();
     for (index, name) in ["alpha", "beta"].into_iter().enumerate() {
         let late = late * index as u64;
@@ -168,6 +168,38 @@ fn a_clock_of_which_nothing_is_known_is_left_as_it_is() {
     let alphas = ["1795174740:000060000", "1795174740:000070000", "1795174740:000080000", "1795174740:000090000"];
     assert_eq!(first[..4], alphas);
     assert_eq!(first[4], "1795174740:000100000");
+}
+
+/// A process that is known by another number has the main thread and the programs that it has alone.
+#[test]
+fn executed_programs_are_those_of_each_host() {
+    let trace = tempfile::tempdir().unwrap();
+    let lines: Vec<Line> = vec![
+        (10, 7, "02:02:1", "0x10"),
+        (10, 7, "02:02:2", "0:0"),
+        (20, 7, "11:03:1", "0"),
+        (30, 7, "02:02:1", "0x10"),
+        (30, 7, "02:02:2", "0:0"),
+        (40, 7, "11:04:0", "0"),
+    ];
+    for (index, name) in ["alpha", "beta"].into_iter().enumerate() {
+        host(trace.path(), name, BOOTS[index], &["1000 synchronized 0 0"], &[(7, &lines)]);
+        let path = trace.path().join(name).join("trinfo.0000007");
+        let info = fs::read_to_string(&path).unwrap();
+        fs::write(path, info.clone() + &info.replace("exe /bin/", "exe /bin/second-")).unwrap();
+    }
+    let programs = |host: &str, hosts: &[&str]| {
+        let output = run(trace.path(), &[&["report", "-F", "json"], hosts].concat());
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let of_host = |program: &&Value| program["exe"].as_str().unwrap().ends_with(host);
+        let programs = document["processes"].as_array().unwrap().iter().filter(of_host);
+        programs.map(|program| ["image", "exe", "ended", "records"].map(|key| program[key].clone())).collect::<Vec<_>>()
+    };
+    for name in ["alpha", "beta"] {
+        let alone = programs(name, &[name]);
+        assert_eq!(alone.len(), 2, "{alone:?}");
+        assert_eq!(programs(name, &["alpha", "beta"]), alone);
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
 use ::parquet::record::Field;
 
+use super::hosts::{BOOTS, twins};
 use super::{assert_output, run, trace};
 
 /// The columns of a row that have a value, as texts.
@@ -141,6 +142,23 @@ fn hosts_and_hours_have_directories_to_which_traces_are_added() {
     assert!(output.status.code() == Some(1) && message.contains("is in the table already"), "{message}");
     assert_eq!(fs::read(directory.join("host=a/hour=2026-11-20T11").join(name)).unwrap(), before);
     assert_eq!(fs::read_dir(directory.join("host=a/hour=2026-11-20T11")).unwrap().count(), 1);
+}
+
+/// Two hosts with the same process IDs have the same tables together as each alone, but for corrected times.
+#[test]
+fn processes_have_the_ids_of_their_own_host() {
+    let trace = twins([&["1000 synchronized 0 0"], &["1000 synchronized 0 0"]], BOOTS, 0);
+    let objects = |hosts: &[&str], host: &str| {
+        run(trace.path(), &[&["-F", "parquet", "-o", "t.parquet"], hosts].concat());
+        let mut rows = rows(&trace.path().join("t.parquet"));
+        rows.retain(|row| row["host"] == host);
+        cells(&rows, "record", &["pid", "lwp", "event", "a1", "object", "object_name", "waker"])
+    };
+    for host in ["alpha", "beta"] {
+        let alone = objects(&[host], host);
+        assert_eq!(objects(&["alpha", "beta"], host), alone);
+        assert!(alone.iter().any(|row| row[4] == "1:0x10#1"), "{alone:?}");
+    }
 }
 
 #[test]

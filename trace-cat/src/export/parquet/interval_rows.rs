@@ -1,6 +1,7 @@
 //! Waits and holds in rows: in that of the record that ended them, or in rows of their own.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use super::row::{BlameShare, Row, RowHold, RowWait};
 use super::row_texts::{RowKind, RowTexts};
@@ -55,10 +56,11 @@ impl IntervalRows<'_> {
             has_timed_out: wait.has_timed_out,
             waker,
         };
-        let mut blames = by_thread(&shares.blamed).into_iter().map(|(holder, time)| BlameShare {
+        let blamed = largest_first(&shares.blamed);
+        let mut blames = blamed.iter().map(|(holder, time)| BlameShare {
             holder: self.scene.thread(holder.thread).lwp,
             site: self.texts.site(holder.site, self.scene),
-            time,
+            time: *time,
         });
         let first = blames.next();
         let blames: Vec<BlameShare> = blames.collect();
@@ -71,8 +73,9 @@ impl IntervalRows<'_> {
                 self.others.push(Row { waited: Some(figures), blame: first, is_open: wait.is_open, ..row });
             }
         }
-        for share in blames {
-            let row = self.interval(RowKind::Blame, wait.thread, wait.object, wait.site, (wait.from, wait.to));
+        for (pair, share) in blamed.windows(2).zip(blames) {
+            let kind = if pair[0].0.thread == pair[1].0.thread { RowKind::Site } else { RowKind::Blame };
+            let row = self.interval(kind, wait.thread, wait.object, wait.site, (wait.from, wait.to));
             self.others.push(Row { blame: Some(share), is_open: wait.is_open, ..row });
         }
     }
@@ -108,17 +111,26 @@ impl IntervalRows<'_> {
     }
 }
 
-/// The shares of a wait by thread, the largest first, each with the site at which the thread held the object for longest.
-fn by_thread(blamed: &[(Holder, u64)]) -> Vec<(Holder, u64)> {
-    let mut threads: Vec<(Holder, u64)> = Vec::new();
-    let mut by_time: Vec<_> = blamed.iter().filter(|(_, time)| *time > 0).collect();
-    by_time.sort_by_key(|(holder, time)| (Reverse(*time), *holder));
-    for &(holder, time) in by_time {
-        match threads.iter_mut().find(|(known, _)| known.thread == holder.thread) {
-            Some((_, sum)) => *sum += time,
-            None => threads.push((holder, time)),
-        }
+/// The shares of a wait: those of the thread with the largest sum first, and of each thread the largest first. Each holder has one.
+fn largest_first(blamed: &[(Holder, u64)]) -> Vec<(Holder, u64)> {
+    let mut shares: Vec<(Holder, u64)> = blamed.iter().copied().filter(|(_, time)| *time > 0).collect();
+    let mut sums: HashMap<u32, u64> = HashMap::new();
+    for (holder, time) in &shares {
+        *sums.entry(holder.thread).or_default() += time;
     }
-    threads.sort_by_key(|(holder, time)| (Reverse(*time), *holder));
-    threads
+    shares.sort_by_key(|(holder, time)| (Reverse(sums[&holder.thread]), holder.thread, Reverse(*time), holder.site));
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_of_a_thread_follow_each_other() {
+        let share = |(thread, site, time)| (Holder { thread, site }, time);
+        let shares = [(1, 1, 30), (1, 2, 0), (2, 1, 10), (2, 3, 25), (3, 0, 20), (4, 0, 20)].map(share);
+        let expected = [(2, 3, 25), (2, 1, 10), (1, 1, 30), (3, 0, 20), (4, 0, 20)].map(share);
+        assert_eq!(largest_first(&shares), expected);
+    }
 }

@@ -10,7 +10,7 @@
 //! has been read, in the order of time, and nothing waits for the end of anything. What ended without a record of its own gets a
 //! row of another kind, when the analysis accounts it: what was open when its process ended, the wait for the mutex in a wait for a
 //! condition, the hold that such a wait ends, and waits that timed out where it showed only later who held the lock. A wait whose
-//! blame several threads share has a row for each of them but the first. So sums and counts over all rows are those of the report.
+//! blame several threads share, or a thread that acquired the object at several sites, has a row for each share but the first. So sums and counts over all rows are those of the report.
 
 mod columns;
 mod interval_rows;

@@ -8,6 +8,7 @@ use super::row::{ObjectTexts, ProcessTexts, TextId};
 use super::texts::TextNumbers;
 use crate::export::scene::TimelineScene;
 use crate::record::record_kinds::category_name;
+use crate::report::contention::NumericRecord;
 
 /// Where a process ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,9 +35,11 @@ pub enum RowKind {
     Hold,
     /// What another holder is to blame for of the wait in a row before.
     Blame,
+    /// What the holder of the row before is to blame for of the same wait, having acquired the object at another site.
+    Site,
 }
 
-const KINDS: [&str; 6] = ["record", "call", "wait", "rest", "hold", "blame"];
+const KINDS: [&str; 7] = ["record", "call", "wait", "rest", "hold", "blame", "site"];
 /// Categories and numbers of events have two digits.
 const NUMBERS: usize = 100;
 
@@ -100,13 +103,21 @@ impl RowTexts {
         })
     }
 
+    /// The arguments of a record, in which processes have the IDs that they have on their host.
+    pub fn arguments(&self, record: &NumericRecord) -> [u64; 5] {
+        let mut record = *record;
+        record.change_processes(|pid| self.origins.get(&pid).map_or(pid, |origin| origin.pid));
+        record.arguments
+    }
+
     /// Identity, kind and name of an object.
     pub fn object(&mut self, index: u32, scene: &TimelineScene) -> ObjectTexts {
+        let pid = self.process(scene.object(index).process, scene).pid;
         let RowTexts { texts, objects, .. } = self;
         *known(objects, index, || {
             let name = scene.known_object_name(index).unwrap_or_default();
             ObjectTexts {
-                object: texts.add(&scene.names.object_name(index)),
+                object: texts.add(&scene.names.object_name_in(pid, index)),
                 kind: texts.number(scene.object(index).kind_name()),
                 name: optional(texts, &name),
             }

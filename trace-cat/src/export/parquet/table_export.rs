@@ -96,7 +96,7 @@ impl TableExport {
             tid: record.tid,
             event: self.texts.event(record.event),
             event_number: record.event,
-            record: Some((record.which, record.arguments)),
+            record: Some((record.which, self.texts.arguments(record))),
             entry,
             duration: entry.map(|entry| record.time.saturating_sub(entry)),
             object: subject.object.map(|object| self.texts.object(object, &scene)).unwrap_or_default(),

@@ -57,6 +57,8 @@ pub struct Knowledge {
     pub is_selective: bool,
     /// Waits for conditions, which release mutexes and acquire them, are not recorded.
     pub misses_conds: bool,
+    /// The ID of the process on its own host, if it is known by another number.
+    pub own_pid: Option<u32>,
 }
 
 impl Knowledge {

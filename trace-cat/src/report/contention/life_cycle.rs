@@ -152,13 +152,15 @@ impl Analysis {
     /// Whether a record shows that a process has executed another program: the thread that began to has made it, and it is not the
     /// return record of a failure; or the main thread is another one.
     fn has_executed(&self, process: u32, record: &NumericRecord) -> bool {
-        let Some((by, _)) = self.processes[process as usize].exec else { return false };
+        let state = &self.processes[process as usize];
+        let Some((by, _)) = state.exec else { return false };
+        let is_main = state.is_main(record.lwp);
         if record.lwp == by {
-            return by == record.pid && (record.event, record.which) != ((11, 3), 2);
+            return is_main && (record.event, record.which) != ((11, 3), 2);
         }
         let main = self.thread_of_lwp.get(&(process, record.lwp));
         let is_other = main.is_none_or(|main| self.threads[*main as usize].tid != record.tid);
-        record.lwp == record.pid && is_other
+        is_main && is_other
     }
 
     /// Takes the record of a thread that begins to execute another program.

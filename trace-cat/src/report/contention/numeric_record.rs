@@ -67,9 +67,14 @@ impl NumericRecord {
 
     /// Makes the process IDs among the arguments those by which the processes of several hosts are known.
     pub fn show_processes(&mut self, hosts: &HostTable) {
+        let beside = self.pid;
+        self.change_processes(|pid| hosts.shown_beside(beside, pid));
+    }
+
+    /// Changes the process IDs among the arguments: that of the child or of the parent.
+    pub fn change_processes(&mut self, change: impl FnOnce(u32) -> u32) {
         if let ((11, 1), 2) | ((11, 2), 0) = (self.event, self.which) {
-            let pid = self.arguments[0] as u32;
-            self.arguments[0] = hosts.shown_beside(self.pid, pid).into();
+            self.arguments[0] = change(self.arguments[0] as u32).into();
         }
     }
 

@@ -48,7 +48,7 @@ impl Analysis {
         let thread = |thread: &ThreadState| PathThread {
             process: thread.process,
             begin: thread.begin,
-            is_main: thread.lwp == self.processes[thread.process as usize].pid,
+            is_main: self.processes[thread.process as usize].is_main(thread.lwp),
             creator: thread
                 .creation
                 .filter(|_| thread.start.is_some())

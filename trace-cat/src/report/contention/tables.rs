@@ -42,6 +42,11 @@ pub struct ProgramState {
 }
 
 impl ProgramState {
+    /// Whether a thread of it is its main thread: the kernel knows that by the ID that the process has on its own host.
+    pub fn is_main(&self, lwp: u32) -> bool {
+        lwp == self.knowledge.own_pid.unwrap_or(self.pid)
+    }
+
     /// The thread that ended it, or that was the last to do something.
     pub fn ended_by(&self) -> u32 {
         self.exited_by.unwrap_or(self.last_thread)

@@ -38,10 +38,10 @@ impl ReportView<'_> {
         pids.retain(|pid| !is_described(pid));
         let what = match pids[..] {
             [] => return None,
-            [pid] => format!("process {pid}: no names, since its trinfo is not beside its records"),
-            [..] => format!("{} processes: no names, since their trinfos are not beside their records", pids.len()),
+            [pid] => format!("process {pid}: no names: its trinfo is not beside its records"),
+            [..] => format!("{} processes: no names: their trinfos are not beside their records", pids.len()),
         };
-        Some(format!("{what}: report on the trace's directory"))
+        Some(format!("{what}; name their directory"))
     }
 }
 

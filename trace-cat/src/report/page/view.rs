@@ -116,13 +116,17 @@ impl<'a> ReportView<'a> {
         view
     }
 
-    /// The sites: by contention, blame, idleness, and calls. All of them are looked up in the symbols.
+    /// The sites of selected processes, and those that their waits concern: by contention, blame, idleness, and calls. All of them
+    /// are looked up in the symbols.
     pub fn sites(&self) -> Vec<SiteRow> {
         let mut rows: HashMap<String, SiteRow> = HashMap::new();
         let sites = &self.analysis.sites.sites;
         // The stack of the longest waits is shown.
         let rank = |site: &SiteState| (site.stack > 0, site.contention + site.idleness, site.calls);
-        for (index, site) in (0..).zip(sites).skip(1) {
+        let is_wanted = |site: &SiteState| {
+            self.analysis.selection.wants_process(self.pid(site.process)) || site.waits > 0 || site.blamed > 0
+        };
+        for (index, site) in (0..).zip(sites).skip(1).filter(|(_, site)| is_wanted(site)) {
             let Some(place) = self.place(index) else { continue };
             let row = rows.entry(place).or_default();
             if row.site == 0 || rank(site) > rank(&sites[row.site as usize]) {
@@ -278,7 +282,8 @@ impl<'a> ReportView<'a> {
     /// What a thread has in common with those that do the same work: its name.
     pub fn group_name(&self, index: u32) -> Option<String> {
         let thread = self.thread(index);
-        let main = || (thread.lwp == self.pid(thread.process)).then(|| "main thread".to_owned());
+        let process = &self.analysis.processes[thread.process as usize];
+        let main = || process.is_main(thread.lwp).then(|| "main thread".to_owned());
         self.thread_name(index).or_else(main)
     }
 
@@ -327,4 +332,23 @@ pub fn ranked<K: Copy + Ord>(sums: &[(K, u64)]) -> Vec<(K, u64)> {
     let mut ranked = sums.to_vec();
     ranked.sort_unstable_by_key(|(key, sum)| (Reverse(*sum), *key));
     ranked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample_view::{INFO, SampleView, WAITS};
+    use super::*;
+    use crate::report::contention::NumericRecord;
+
+    #[test]
+    fn sites_of_other_processes_are_left_out() {
+        let mut sample = SampleView::new(WAITS, INFO);
+        sample.recorded.insert(2, sample.recorded[&1].clone());
+        let record = b"1795174740:000000095:0000009:0000002:0x000000000009:02:03:0:0x20:0:0:0:0x1700\n";
+        sample.analysis.add(&NumericRecord::parse(record).unwrap());
+        let places = |view: &ReportView| view.sites().into_iter().map(|row| row.place).collect::<Vec<String>>();
+        assert_eq!(places(&sample.view()), ["a b+0xb00", "a b+0xa00", "a b+0xc00"]);
+        sample.analysis.selection.pids = vec![1];
+        assert_eq!(places(&sample.view()), ["a b+0xb00", "a b+0xa00"]);
+    }
 }

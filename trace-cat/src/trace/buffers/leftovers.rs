@@ -48,6 +48,10 @@ pub struct ProcessLeftovers {
     pub layout: SlotLayout,
     /// Records that were lost, and that no loss record counts.
     pub lost: u64,
+    /// Records that were lost, with those that loss records count.
+    pub lost_in_all: u64,
+    /// The process was not killed, but ended by itself, and could not write them.
+    pub has_ended: bool,
 }
 
 impl ProcessLeftovers {
@@ -63,7 +67,8 @@ impl ProcessLeftovers {
         files.retain(|_, leftovers| !leftovers.is_empty());
         info!("{}: {} regions hold text", path.display(), files.values().map(Vec::len).sum::<usize>());
         let handle = Arc::new(FileHandle::new(path.to_owned(), file, descriptors)?);
-        Ok(ProcessLeftovers { pid: owner.pid, handle, files, complete_from, layout: owner.layout, lost: 0 })
+        let Owner { pid, layout, .. } = *owner;
+        Ok(ProcessLeftovers { pid, handle, files, complete_from, layout, lost: 0, lost_in_all: 0, has_ended: false })
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use spec::buffer::{self, Owner, PAGE};
+use spec::buffer::{self, NOTE_OWN_MEMORY, Owner, PAGE};
 
 use crate::record::errno_names::errno;
 use crate::support::diagnostics::Diagnostics;
@@ -13,8 +13,10 @@ use crate::support::diagnostics::Diagnostics;
 #[derive(Debug, Default)]
 pub struct LostRecords {
     pub records: u64,
-    /// Some of its text was in memory of its own.
-    had_own_memory: bool,
+    /// Records that the process lost, with those that loss records count.
+    pub in_all: u64,
+    /// What the header notes of the process.
+    pub notes: u32,
     cause: u32,
 }
 
@@ -23,8 +25,12 @@ impl LostRecords {
     pub fn of_header(file: &File) -> LostRecords {
         let mut page = [0; PAGE];
         // A file without a complete header has no slots, and was reported.
-        let is_read = file.read_exact_at(&mut page, 0).is_ok();
-        LostRecords { had_own_memory: is_read && Owner::has_own_memory(&page), ..LostRecords::default() }
+        match file.read_exact_at(&mut page, 0) {
+            Ok(()) => {
+                LostRecords { in_all: Owner::lost_records(&page), notes: Owner::notes(&page), ..LostRecords::default() }
+            }
+            Err(_) => LostRecords::default(),
+        }
     }
 
     /// Adds those of the slot that `page` begins.
@@ -38,7 +44,7 @@ impl LostRecords {
     /// Reports how many there are, if any, and why, and whether more are missing that nobody has counted. The recorder has said so,
     /// and they are no damage of the trace.
     pub fn report(&self, path: &Path, owner: &Owner, diagnostics: &Diagnostics) {
-        let LostRecords { records, had_own_memory, cause } = *self;
+        let LostRecords { records, notes, cause, .. } = *self;
         if records > 0 {
             let cause = errno(cause.into()).map_or(cause.to_string(), str::to_owned);
             diagnostics.report_note(
@@ -46,7 +52,7 @@ impl LostRecords {
                 format_args!("process {} lost {records} records before it died ({cause})", owner.pid),
             );
         }
-        if had_own_memory {
+        if notes & NOTE_OWN_MEMORY != 0 {
             let what = format_args!(
                 "process {} had buffers in its own memory: what was in them when it died is missing",
                 owner.pid

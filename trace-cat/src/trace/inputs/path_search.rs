@@ -83,7 +83,9 @@ impl<'a> PathSearch<'a> {
         if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) {
             let count = self.add_directory_with_subdirectories(path);
             if count == Some(0) && !self.add_split_files(path) && !self.may_be_empty {
-                self.diagnostics.report_damage(path.display(), "no trace here (no file tr.xxxxxxx.yyy)");
+                let hint = subdirectory_hint(path);
+                self.diagnostics
+                    .report_damage(path.display(), format_args!("no trace here (no file tr.xxxxxxx.yyy){hint}"));
             }
             return;
         }
@@ -213,4 +215,26 @@ impl<'a> PathSearch<'a> {
                 .report_damage(path.display(), format_args!("format {format}; this trace-cat knows format {FORMAT}"));
         }
     }
+}
+
+/// Which directories below one without a trace have any: somebody named the directory that `run` made them in.
+fn subdirectory_hint(directory: &Path) -> String {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| has_trace(path)).collect();
+    // The newest run of a program is mostly meant.
+    found.sort_by_cached_key(|path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok());
+    match found.split_last() {
+        None => String::new(),
+        Some((newest, [])) => format!("; there is one in {}", newest.display()),
+        Some((newest, others)) => {
+            format!("; there are {} below it, the newest in {}", others.len() + 1, newest.display())
+        }
+    }
+}
+
+/// Whether a directory itself has records.
+fn has_trace(directory: &Path) -> bool {
+    let mut entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .any(|entry| matches!(split_name(&entry.path()), (b"", Some(FileName::Records { .. } | FileName::Buffers(_)))))
 }
