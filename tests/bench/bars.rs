@@ -107,8 +107,9 @@ pub fn bars(results: &Results) -> Vec<Bar> {
     for (workload, most) in [("stack-16", 1500.0), ("stack-16-fp", 300.0)].into_iter().filter(|(name, _)| asked(name)) {
         bars.more_by_stacks("16 frames", workload, most);
     }
-    for workload in ["mutex-1", "recursive-1", "rwlock-1", "semaphore-1"].into_iter().filter(|name| asked(name)) {
-        // Two calls a turn.
+    let pairs = ["mutex-1", "recursive-1", "rwlock-1", "semaphore-1", "function-1"];
+    for workload in pairs.into_iter().filter(|name| asked(name)) {
+        // Two calls a turn; of a function, those that the compiler inserts at its beginning and its end.
         bars.more(format!("{workload}: nothing enabled - native, a call"), (workload, Way::Off), 2.0, 3.0, "ns");
     }
     for (workload, most) in [("create-old", 20.0), ("create-new", 60.0)].into_iter().filter(|(name, _)| asked(name)) {
@@ -168,6 +169,8 @@ mod tests {
             ("mutex-1", Way::Blocked, 28.0),
             ("mutex-1", Way::Default, 120.0),
             ("mutex-1", Way::Lttng, 200.0),
+            ("function-1", Way::Native, 5.0),
+            ("function-1", Way::Off, 10.0),
             ("create-old", Way::Native, 10_000.0),
             ("create-old", Way::Default, 25_000.0),
             ("sort", Way::Native, 1.0),
@@ -180,6 +183,7 @@ mod tests {
         assert_eq!((cpu.most, cpu.met()), (0.4, Some(false)));
         let off = bar(&bars, "mutex-1: nothing enabled - native, a call");
         assert_eq!((off.value.clone(), off.met()), (Ok(3.5), Some(false)));
+        assert_eq!(bar(&bars, "function-1: nothing enabled - native, a call").value, Ok(2.5));
         assert_eq!(bar(&bars, "mutex-1: blocked - native, a pair").met(), Some(true));
         assert_eq!(bar(&bars, "create-old: default - native, a thread").value, Ok(15.0));
         assert_eq!(bar(&bars, "sort: wall time, default / native").met(), Some(false));

@@ -17,6 +17,9 @@ use crate::workloads::{Kind, Workload};
 
 /// Where the sources of the programs are.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/programs");
+/// The C programs, and what they are compiled with beside what all of them are.
+const PROGRAMS: [(&str, &[&str]); 5] =
+    [("calls", &[]), ("functions", &["-finstrument-functions"]), ("threads", &[]), ("forks", &[]), ("floor", &[])];
 /// Bytes of a pair's three records: 83, 70 and 83.
 const PAIR: u64 = 236;
 /// Writes of a pair with THR_TRACE_BUF: those of a free lock's two records are one.
@@ -44,9 +47,9 @@ impl Runner {
     pub fn new(options: &Options) -> Result<Runner, Stop> {
         let scratch = tempfile::Builder::new().prefix("threadt-bench.").tempdir();
         let scratch = scratch.map_err(|error| Stop::Cannot(format!("temporary directory: {error}")))?;
-        for program in ["calls", "threads", "forks", "floor"] {
+        for (program, flags) in PROGRAMS {
             let source = Path::new(SOURCES).join(program).with_extension("c");
-            let compiler = Launch::new("cc").args(["-std=gnu11", "-O2", "-pthread", "-o"]);
+            let compiler = Launch::new("cc").args(["-std=gnu11", "-O2", "-pthread"]).args(flags).arg("-o");
             process::run(&mut compiler.args([scratch.path().join(program), source]).command(), scratch.path())?;
         }
         let wanted = |ways: &[Way]| ways.iter().any(|way| options.ways.contains(way));

@@ -29,6 +29,11 @@ pub enum Kind {
         /// Of each thread.
         turns: u64,
     },
+    /// `functions TURNS`, recorded with THR_TRACE_EVENTS=func: nanoseconds a turn.
+    Functions {
+        /// Calls of the function.
+        turns: u64,
+    },
     /// `threads create WARM TURNS`: nanoseconds to create and join a thread.
     Create {
         /// Threads before it counts.
@@ -82,7 +87,7 @@ const fn real_program(name: &'static str, what: &'static str, program: Program) 
 }
 
 /// All of them, in the table's order. Turns are chosen so that a run takes a tenth of a second or two where it is traced.
-pub const WORKLOADS: [Workload; 27] = [
+pub const WORKLOADS: [Workload; 28] = [
     calls("mutex-1", "lock + unlock of a free mutex, one thread", "private", 1, 600_000),
     calls("mutex-2", "the same, two threads with a mutex each", "private", 2, 400_000),
     calls("shared-2", "the same, two threads with one mutex", "shared", 2, 200_000),
@@ -94,6 +99,11 @@ pub const WORKLOADS: [Workload; 27] = [
     calls("stack-16-fp", "the same in functions with frame pointers", "failed-try-fp", 1, 100_000),
     calls("backtrace-16", "the same place as stack-16, backtrace() of 16 frames", "backtrace", 1, 20_000),
     calls("unw-backtrace-16", "the same, unw_backtrace() of libunwind", "unw-backtrace", 1, 20_000),
+    Workload {
+        name: "function-1",
+        what: "enter + leave a function, compiled with -finstrument-functions, category func",
+        kind: Kind::Functions { turns: 600_000 },
+    },
     // A process can have 4096 record files: after as many threads each further one finds its file.
     Workload {
         name: "create-old",
@@ -136,7 +146,7 @@ impl Workload {
     /// The group, a word of BENCH_ONLY: several small programs, one complete program, or memory.
     pub fn group(&self) -> &'static str {
         match self.kind {
-            Kind::Calls { .. } | Kind::Create { .. } | Kind::Forks { .. } => "calls",
+            Kind::Calls { .. } | Kind::Functions { .. } | Kind::Create { .. } | Kind::Forks { .. } => "calls",
             Kind::Memory { .. } => "memory",
             Kind::Program(_) => "programs",
         }
@@ -150,7 +160,7 @@ impl Workload {
     /// The unit of the figure.
     pub fn unit(&self) -> &'static str {
         match self.kind {
-            Kind::Calls { .. } | Kind::Create { .. } | Kind::Forks { .. } => "ns",
+            Kind::Calls { .. } | Kind::Functions { .. } | Kind::Create { .. } | Kind::Forks { .. } => "ns",
             Kind::Memory { .. } => "KiB",
             Kind::Program(_) => "s",
         }
@@ -162,6 +172,11 @@ impl Workload {
             Kind::Calls { calls, threads, .. } => {
                 let turns = self.turns(way).unwrap_or(1);
                 Launch::new(scratch.join("calls")).args([calls, &*threads.to_string(), &*turns.to_string()])
+            }
+            // The variables of a way count more: with nothing enabled functions are not recorded either.
+            Kind::Functions { .. } => {
+                let turns = self.turns(way).unwrap_or(1);
+                Launch::new(scratch.join("functions")).arg(turns.to_string()).env("THR_TRACE_EVENTS", "func")
             }
             Kind::Create { warm, turns } => {
                 Launch::new(scratch.join("threads")).args(["create", &*warm.to_string(), &*turns.to_string()])
@@ -180,8 +195,10 @@ impl Workload {
     pub fn turns(&self, way: Way) -> Option<u64> {
         match self.kind {
             Kind::Calls { calls: "ping-pong", turns, .. } if way == Way::Buf => Some(turns / 4),
-            Kind::Calls { turns, .. } if matches!(way, Way::Buf | Way::BufFloor) => Some(turns / AT_ONCE),
-            Kind::Calls { turns, .. } => Some(turns),
+            Kind::Calls { turns, .. } | Kind::Functions { turns } if matches!(way, Way::Buf | Way::BufFloor) => {
+                Some(turns / AT_ONCE)
+            }
+            Kind::Calls { turns, .. } | Kind::Functions { turns } => Some(turns),
             _ => None,
         }
     }
@@ -202,6 +219,8 @@ impl Workload {
             // Nor is how often a thread waits for the other one, which is when it has a stack.
             Kind::Calls { calls: "shared", .. } if way == Way::Stack => None,
             Kind::Calls { threads, .. } => Some(a_turn * threads * self.turns(way)?),
+            // One call of a function: uftrace counts calls, the others its beginning and its end.
+            Kind::Functions { .. } => Some(if way == Way::Uftrace { 1 } else { 2 } * self.turns(way)?),
             _ => None,
         }
     }
@@ -222,6 +241,8 @@ impl Workload {
             Kind::Calls { calls: "read-lock" | "semaphore" | "ping-pong", .. } | Kind::Create { .. } if lttng => {
                 Some("its wrapper records mutexes only")
             }
+            Kind::Functions { .. } if lttng => Some("its wrapper records mutexes only"),
+            Kind::Functions { .. } if matches!(way, Way::Blocked | Way::Stack) => Some("a function does not wait"),
             Kind::Forks { .. } if lttng || way == Way::Uftrace => Some("it is for threads"),
             Kind::Forks { threads: 1000.., .. } if way == Way::Ring => Some("4 MiB of ring a thread"),
             Kind::Program(Program::NodeTls) if lttng => Some("its wrapper records mutexes only"),
