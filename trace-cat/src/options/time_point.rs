@@ -41,8 +41,8 @@ impl TimePoint {
                 None if text.contains('-') => {
                     date_of(text).map(|(year, month, day)| TimePoint::OfDate(year, month, day, 0))
                 }
-                // Two numbers with a colon are a time of day, unless they are as long as those of a record.
-                None if text.contains(':') && text.len() < 15 => time_of(text).map(TimePoint::OfDay),
+                // Two numbers with a colon are a time of day, unless the first is as long as the seconds of a record.
+                None if text.find(':').is_some_and(|colon| colon < 9) => time_of(text).map(TimePoint::OfDay),
                 None => fixed(&text.trim_start_matches('@').replace(':', "."), NANOS_PER_SECOND).map(TimePoint::At),
             }
         };
@@ -158,6 +158,7 @@ mod tests {
             ("+1.5m", TimePoint::After(90_000_000_000)),
             ("+1h", TimePoint::After(HOUR)),
             ("12:00:05.25", TimePoint::OfDay(12 * HOUR + 5_250_000_000)),
+            ("23:59:59.000000001", TimePoint::OfDay(24 * HOUR - NANOS_PER_SECOND + 1)),
             ("7:30", TimePoint::OfDay(7 * HOUR + HOUR / 2)),
             ("2026-11-21", TimePoint::OfDate(2026, 11, 21, 0)),
             ("2028-02-29", TimePoint::OfDate(2028, 2, 29, 0)),
