@@ -32,7 +32,8 @@ fn locks_in_different_orders_are_possible_deadlocks() {
     for (mode, expected) in [("crossed", &[2][..]), ("three", &[3]), ("writer", &[2])] {
         assert_eq!(cycle_lengths(mode, &detail).as_deref(), Some(expected), "{mode}");
     }
-    for mode in ["alone", "gate", "joined", "barrier", "try", "timed", "readers"] {
+    // Records do not have which kind of rwlock it is, so that `preferring` is as harmless as `readers`.
+    for mode in ["alone", "gate", "joined", "barrier", "try", "timed", "readers", "preferring"] {
         assert_eq!(cycle_lengths(mode, &detail), Some(vec![]), "{mode}");
     }
     for (name, value) in
@@ -42,11 +43,10 @@ fn locks_in_different_orders_are_possible_deadlocks() {
     }
 }
 
-#[test]
-fn philosophers_that_were_killed_are_in_a_deadlock() {
-    let test = TestDirectory::new("report-philosophers");
-    let mut program =
-        test.traced(Program::c("report/order.c")).arg("philosophers").env("THR_TRACE_DETAIL", "1").spawn();
+/// Records a program that comes to a deadlock, and kills it then.
+fn killed_in_deadlock(mode: &str) -> TestDirectory {
+    let test = TestDirectory::new(&format!("report-{mode}"));
+    let mut program = test.traced(Program::c("report/order.c")).arg(mode).env("THR_TRACE_DETAIL", "1").spawn();
     program.wait_for("ready\n");
     let is_deadlocked = || report(&test, &[]).run().status.code() == Some(3);
     for _ in 0..2000 {
@@ -57,6 +57,24 @@ fn philosophers_that_were_killed_are_in_a_deadlock() {
     }
     program.signal(libc::SIGKILL);
     program.wait().killed(libc::SIGKILL);
+    test
+}
+
+#[test]
+fn readers_are_in_a_deadlock_if_preferred_writers_are_between_them() {
+    let test = killed_in_deadlock("between");
+    let output = report(&test, &["-F", "json"]).run();
+    let document = document(output.exited(3));
+    let threads = document["deadlocks"][0]["threads"].as_array().unwrap();
+    let calls: Vec<&str> = threads.iter().map(|thread| thread["call"].as_str().unwrap()).collect();
+    let is_alternating = calls == ["rw_rdlock", "rw_wrlock", "rw_rdlock", "rw_wrlock"]
+        || calls == ["rw_wrlock", "rw_rdlock", "rw_wrlock", "rw_rdlock"];
+    assert!(is_alternating, "{document:#}");
+}
+
+#[test]
+fn philosophers_that_were_killed_are_in_a_deadlock() {
+    let test = killed_in_deadlock("philosophers");
     let output = report(&test, &["-F", "json"]).run();
     let document = document(output.exited(3));
     let threads = document["deadlocks"][0]["threads"].as_array().unwrap();

@@ -3,7 +3,7 @@
 //! A thread waits for who holds the lock that it wants, or for the thread that it joins. A wait with a time limit ends by itself.
 //! Holders count only where the records leave no doubt.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use super::analysis::Analysis;
 use super::holds::Hold;
@@ -67,21 +67,26 @@ impl WaitGraph {
             (0..analysis.threads.len() as u32).filter_map(|thread| Some((thread, node(analysis, thread)?))).collect();
         let mut threads: Vec<u32> = nodes.keys().copied().collect();
         threads.sort_unstable();
-        let (mut graph, mut in_cycle) = (WaitGraph::default(), HashSet::new());
+        let (mut graph, mut in_cycle) = (WaitGraph::default(), HashMap::new());
         for &thread in &threads {
             let Some(cycle) = shortest_cycle(&nodes, thread) else { continue };
-            // One cycle for all that have a thread in common.
-            if !cycle.iter().any(|thread| in_cycle.contains(thread)) {
+            // One cycle for all that have a thread in common. The other threads of these cycles are stuck because of it.
+            let reported = cycle.iter().find_map(|thread| in_cycle.get(thread).copied());
+            if reported.is_none() {
                 let blocked =
                     |&thread: &u32| BlockedThread { thread, call: nodes[&thread].call, holds: holds(analysis, thread) };
                 graph.deadlocks.push(cycle.iter().map(blocked).collect());
             }
-            in_cycle.extend(cycle);
+            for thread in cycle {
+                in_cycle.entry(thread).or_insert(reported.unwrap_or(thread));
+            }
         }
         let mut chains = Chains { analysis, nodes: &nodes, in_cycle: &in_cycle, ends: HashMap::new() };
-        for &thread in threads.iter().filter(|thread| !in_cycle.contains(thread)) {
+        for &thread in threads.iter().filter(|thread| in_cycle.get(thread) != Some(thread)) {
             let Node { call, ref blockers, left_behind } = nodes[&thread];
-            if let (Some(end), Some(held_by)) = (chains.end(thread), blockers.first().copied().or(left_behind)) {
+            let is_in_cycle = |blocker: &&u32| in_cycle.contains_key(&thread) && in_cycle.contains_key(*blocker);
+            let held_by = blockers.iter().find(is_in_cycle).or(blockers.first()).copied().or(left_behind);
+            if let (Some(end), Some(held_by)) = (chains.end(thread), held_by) {
                 graph.stuck.push(StuckThread { thread, call, held_by, end });
             }
         }
@@ -198,7 +203,8 @@ fn shortest_cycle(nodes: &HashMap<u32, Node>, start: u32) -> Option<Vec<u32>> {
 struct Chains<'a> {
     analysis: &'a Analysis,
     nodes: &'a HashMap<u32, Node>,
-    in_cycle: &'a HashSet<u32>,
+    /// The threads in cycles, each with a thread that is in a reported deadlock: itself, or one that it waits for.
+    in_cycle: &'a HashMap<u32, u32>,
     ends: HashMap<u32, Option<ChainEnd>>,
 }
 
@@ -210,7 +216,7 @@ impl Chains<'_> {
         let mut pending = vec![thread];
         while let Some(&thread) = pending.last() {
             let blockers = match self.nodes.get(&thread) {
-                Some(node) if !self.in_cycle.contains(&thread) => &node.blockers[..],
+                Some(node) if !self.in_cycle.contains_key(&thread) => &node.blockers[..],
                 _ => &[],
             };
             match blockers.iter().find(|blocker| !self.ends.contains_key(blocker)) {
@@ -230,8 +236,8 @@ impl Chains<'_> {
     }
 
     fn end_after(&self, thread: u32, blockers: &[u32]) -> Option<ChainEnd> {
-        if self.in_cycle.contains(&thread) {
-            return Some(ChainEnd::Deadlock(thread));
+        if let Some(&reported) = self.in_cycle.get(&thread) {
+            return Some(ChainEnd::Deadlock(reported));
         }
         let Some(node) = self.nodes.get(&thread) else { return last_of_chain(self.analysis, thread) };
         if let Some(owner) = node.left_behind {

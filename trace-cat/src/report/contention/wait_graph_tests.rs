@@ -10,6 +10,11 @@ fn lines(lines: &[&[RecordLine<'static>]]) -> Vec<RecordLine<'static>> {
     lines.concat()
 }
 
+/// A thread takes an rwlock for reading.
+fn read(time: u64, lwp: u32) -> [RecordLine<'static>; 2] {
+    [(time, lwp, "5:2:1", &[48]), (time, lwp, "5:2:2", &[0, 0, 1])]
+}
+
 #[test]
 fn joins_can_be_in_a_deadlock() {
     let records = lines(&[
@@ -46,9 +51,6 @@ fn a_child_waits_for_a_thread_that_its_parent_did_not_fork() {
 
 #[test]
 fn a_writer_is_stuck_if_all_readers_are() {
-    let read = |time: u64, lwp: u32| -> [RecordLine<'static>; 2] {
-        [(time, lwp, "5:2:1", &[48]), (time, lwp, "5:2:2", &[0, 0, 1])]
-    };
     let both = lines(&[
         &read(10, 1),
         &read(11, 2),
@@ -61,6 +63,24 @@ fn a_writer_is_stuck_if_all_readers_are() {
     assert_eq!(wrong(&analysis, &graph), (vec![], vec![(3, 1), (4, 3)]));
     let waits_for_semaphore = |end| matches!(end, ChainEnd::Idle(_, OngoingCall { event: (4, 2), .. }));
     assert!(graph.stuck.iter().all(|stuck| waits_for_semaphore(stuck.end)), "{graph:?}");
+}
+
+/// Each reader is in a cycle with the writer; one of these is the deadlock.
+#[test]
+fn readers_that_are_in_a_deadlock_with_the_same_writer_are_all_reported() {
+    let records = lines(&[
+        &read(10, 1),
+        &read(11, 2),
+        &read(12, 3),
+        &lock(15, 4, &[16]),
+        &[(20, 4, "5:3:1", &[48]), (21, 1, "2:2:1", &[16]), (22, 2, "2:2:1", &[16]), (23, 3, "2:2:1", &[16])],
+        &[(24, 5, "2:2:1", &[16])],
+    ]);
+    let (analysis, graph) = analysed(&records);
+    assert_eq!(wrong(&analysis, &graph), (vec![vec![1, 4]], vec![(2, 4), (3, 4), (5, 4)]));
+    let reported: Vec<u32> = graph.deadlocks[0].iter().map(|blocked| blocked.thread).collect();
+    let leads_there = |end: ChainEnd| matches!(end, ChainEnd::Deadlock(thread) if reported.contains(&thread));
+    assert!(graph.stuck.iter().all(|stuck| leads_there(stuck.end)), "{graph:?}");
 }
 
 #[test]
