@@ -146,7 +146,7 @@ mod tests {
         };
         for _ in 0..2 {
             assert_eq!(of(1, &[0x1010, 0x1020]), ["one+0x10", "one+0x20"]);
-            assert_eq!(of(1, &[0x5010, 0x9000]), ["two+0x10", "[jit]"]);
+            assert_eq!(of(1, &[0x5010, 0x9000]), ["two+0x10", "[unmapped]"]);
         }
         assert_eq!(of(2, &[0x1010]), ["0x1010"]);
     }

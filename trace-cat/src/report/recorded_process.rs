@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(
             [(0, 0x1010), (1, 0x1010), (7, 0x2fff), (1, 0x3000)]
                 .map(|(image, address)| process.code(image, address).place()),
-            ["sh+0x510", "a b+0x10", "late+0x1fff", "[jit]"]
+            ["sh+0x510", "a b+0x10", "late+0x1fff", "[unmapped]"]
         );
         assert!(process.knowledge.only_blocked && !process.knowledge.is_partial);
         for (list, expected) in

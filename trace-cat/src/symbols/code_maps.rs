@@ -33,6 +33,9 @@ pub enum CodeAddress<'a> {
     InFile(&'a CodeMap, u64),
     /// In code that was made while the program ran.
     Generated,
+    /// In none of the program's mappings: the recorder reads them now and then, and a library that is opened and closed, or code
+    /// that is made and removed, in between is in none.
+    Unmapped,
     /// The trace has no mappings of the program.
     Unknown(u64),
 }
@@ -53,8 +56,9 @@ impl CodeMaps {
         // Files that were mapped later may have replaced others.
         match self.0.iter().rfind(|map| (map.start..map.end).contains(&address)) {
             Some(map) if !map.is_generated() => CodeAddress::InFile(map, address - map.start + map.offset),
+            Some(_) => CodeAddress::Generated,
             None if self.0.is_empty() => CodeAddress::Unknown(address),
-            _ => CodeAddress::Generated,
+            None => CodeAddress::Unmapped,
         }
     }
 
@@ -98,11 +102,12 @@ impl CodeMap {
 }
 
 impl CodeAddress<'_> {
-    /// `sort+0x1234`, `[jit]`, or the address itself.
+    /// `sort+0x1234`, `[jit]`, `[unmapped]`, or the address itself.
     pub fn place(&self) -> String {
         match self {
             CodeAddress::InFile(map, offset) => format!("{}+{offset:#x}", map.name()),
             CodeAddress::Generated => "[jit]".to_owned(),
+            CodeAddress::Unmapped => "[unmapped]".to_owned(),
             CodeAddress::Unknown(address) => format!("{address:#x}"),
         }
     }
@@ -130,6 +135,6 @@ mod tests {
             maps.add(line.as_bytes());
         }
         let places = [0x1fff, 0x2010, 0x4000, 0x5000, 0x6004, 0x7000].map(|address| maps.find(address).place());
-        assert_eq!(places, ["a b+0x14ff", "c+0x10", "[jit]", "[jit]", "[vdso]+0x4", "[jit]"]);
+        assert_eq!(places, ["a b+0x14ff", "c+0x10", "[jit]", "[jit]", "[vdso]+0x4", "[unmapped]"]);
     }
 }

@@ -123,7 +123,7 @@ fn text_has_the_frames_under_the_calls() {
     let first =
         [&first[..], &["4  program+0x1500", "5  program+0x1600", "6  [could not be followed further]"]].concat();
     let condition = ["1/3", "0  program+0x2000"];
-    let failed = ["1/4 mutex_lock", "0  [jit]", "1  [jit]"];
+    let failed = ["1/4 mutex_lock", "0  [unmapped]", "1  [unmapped]"];
     let complete =
         [&["1/2"][..], &first, &condition, &["1/4 mutex_lock"], &failed, &["1/2", "1/3", "1/4 proc_exit"]].concat();
     assert_eq!(frames(&printed(trace.path(), &["-F", "text", "--stack"])), complete);
