@@ -19,7 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use log::info;
-use spec::buffer::{self, Owner, PAGE, REGIONS, region_word_offsets, u64_at, unpack_range};
+use spec::buffer::{self, Owner, PAGE, REGIONS, SlotLayout, region_word_offsets, u64_at, unpack_range};
 use spec::names::LWP_MASK;
 
 use super::leftovers::{CopiedBuffers, LeftoverPlaces, ProcessLeftovers};
@@ -53,15 +53,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     let mut files = BTreeMap::new();
     for (number, slots) in groups {
         let group = SlotGroup { copy: &copy, slots };
-        let copied =
-            (0..ATTEMPTS_MAX).find_map(|attempt| match group.copy(attempt + ATTEMPTS_WITH_WRITER >= ATTEMPTS_MAX) {
-                Ok(None) => {
-                    thread::sleep(PAUSE_STEP * attempt);
-                    None
-                }
-                result => Some(result),
-            });
-        match copied.transpose()?.flatten() {
+        match group.copy_with_patience()? {
             Some((end, leftovers)) => {
                 ends[usize::from(number)] = end;
                 files.insert(number, leftovers);
@@ -86,6 +78,34 @@ struct SlotGroup<'a> {
 }
 
 impl SlotGroup<'_> {
+    /// As [`copy`](SlotGroup::copy), again and again. If the thread writes each time, but has written all that was recorded before
+    /// the first attempt, that is enough, since what is recorded while the buffers are copied is partly read anyway.
+    fn copy_with_patience(&self) -> io::Result<Option<(u64, Vec<LeftoverPlaces>)>> {
+        let mut emptied = EmptiedBuffer::default();
+        for attempt in 0..ATTEMPTS_MAX {
+            let copied = self.copy(attempt + ATTEMPTS_WITH_WRITER >= ATTEMPTS_MAX)?;
+            if copied.is_some() {
+                return Ok(copied);
+            }
+            if let Some((end, unwritten)) = self.written()? {
+                emptied.note(end, unwritten);
+            }
+            thread::sleep(PAUSE_STEP * attempt);
+        }
+        Ok(emptied.end.map(|end| (end, Vec::new())))
+    }
+
+    /// The end of the file, and how much text of the thread's is not in it. `None` while it is being written, or if that is not
+    /// the only text that belongs to the file.
+    fn written(&self) -> io::Result<Option<(u64, usize)>> {
+        let [slot] = self.slots[..] else { return Ok(None) };
+        let end = slot.end()?;
+        let Some(page) = slot.page()? else { return Ok(None) };
+        Ok(unwritten_text(&page, slot.layout)
+            .filter(|_| slot.end().is_ok_and(|after| after == end))
+            .map(|text| (end, text)))
+    }
+
     /// Copies their text; returns the end of the file, which the text follows, and the text's places. `None` if the copy is
     /// not consistent because of a write. `ignore_writer`: assume that a slot's writer abandoned its write.
     fn copy(&self, ignore_writer: bool) -> io::Result<Option<(u64, Vec<LeftoverPlaces>)>> {
@@ -115,6 +135,35 @@ impl SlotGroup<'_> {
     }
 }
 
+/// The bytes that the first region of a slot holds; `None` while something is being written, or if signal handlers have text in
+/// the others.
+fn unwritten_text(page: &[u8], layout: SlotLayout) -> Option<usize> {
+    let leftover = |region| buffer::region_leftover(page, layout, region).ok().filter(|it| it.write_intent.is_none());
+    let others_are_empty = (1..REGIONS).all(|region| leftover(region).is_some_and(|it| it.unwritten.is_empty()));
+    let is_quiet = buffer::slot_writer(page) == Ok(0) && others_are_empty;
+    leftover(0).filter(|_| is_quiet).map(|it| it.unwritten.len())
+}
+
+/// How much of a thread's text is certainly in its file, from readings of its slot, one after the other. Text only leaves the buffer
+/// when all of it is written.
+#[derive(Debug, Default)]
+struct EmptiedBuffer {
+    unwritten: usize,
+    is_emptied: bool,
+    /// The end of the file at a time after all that the first reading found had been written.
+    end: Option<u64>,
+}
+
+impl EmptiedBuffer {
+    fn note(&mut self, end: u64, unwritten: usize) {
+        self.is_emptied |= unwritten < self.unwritten;
+        self.unwritten = unwritten;
+        if self.is_emptied {
+            self.end = Some(end);
+        }
+    }
+}
+
 /// Whether text was only appended to the region between reading the slot's first page as `before` and as `after`.
 pub fn only_grew(before: &[u8], after: &[u8], region: usize) -> bool {
     let words = region_word_offsets(region);
@@ -126,5 +175,41 @@ pub fn only_grew(before: &[u8], after: &[u8], region: usize) -> bool {
                 && u64_at(before, words.write_intent) == u64_at(after, words.write_intent)
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spec::buffer::{SlotHeader, pack_range};
+    use std::mem::offset_of;
+
+    #[test]
+    fn text_is_counted_while_nobody_writes_and_only_the_thread_has_some() {
+        let page = |words: &[(usize, u64)]| {
+            let mut page = [0; PAGE];
+            words.iter().for_each(|(at, word)| page[*at..at + 8].copy_from_slice(&word.to_le_bytes()));
+            unwritten_text(&page, SlotLayout::BUFFERS)
+        };
+        let text = (region_word_offsets(0).write_position, pack_range(0..100));
+        assert_eq!((page(&[]), page(&[text])), (Some(0), Some(100)));
+        assert_eq!(page(&[text, (region_word_offsets(0).write_intent, pack_range(0..100))]), None);
+        assert_eq!(page(&[text, (region_word_offsets(1).write_position, pack_range(0..83))]), None);
+        assert_eq!(page(&[text, (offset_of!(SlotHeader, writer), 7)]), None);
+    }
+
+    #[test]
+    fn what_was_recorded_before_is_in_the_file_once_the_buffer_has_less_text() {
+        let mut emptied = EmptiedBuffer::default();
+        let mut end_after = |end, unwritten| {
+            emptied.note(end, unwritten);
+            emptied.end
+        };
+        assert_eq!(end_after(1000, 0), None);
+        assert_eq!(end_after(1000, 700), None);
+        // Text of signal handlers.
+        assert_eq!(end_after(1100, 800), None);
+        assert_eq!(end_after(1900, 100), Some(1900));
+        assert_eq!(end_after(2000, 900), Some(2000));
     }
 }
