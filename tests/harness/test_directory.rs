@@ -172,14 +172,21 @@ impl<'a> TestCommand<'a> {
             .stdout(File::create(&stdout).unwrap())
             .stderr(File::create(&stderr).unwrap());
         // A shell starts what runs in its background with these signals ignored, and nohup, the tests perhaps, too.
-        let as_usual = || {
+        let suite = std::process::id();
+        let as_usual = move || {
+            // It dies with the thread that started it: a suite that is killed leaves none behind.
+            // SAFETY: no memory is involved.
+            let (result, parent) = unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), libc::getppid()) };
+            if result != 0 || parent as u32 != suite {
+                return Err(std::io::Error::last_os_error());
+            }
             for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
                 // SAFETY: signal() may be called in a forked child, and takes no pointer but this constant.
                 unsafe { libc::signal(signal, libc::SIG_DFL) };
             }
             Ok(())
         };
-        // SAFETY: it only calls signal().
+        // SAFETY: it only makes system calls.
         unsafe { self.command.pre_exec(as_usual) };
         let child = self.command.spawn().unwrap_or_else(|error| panic!("{shown}: {error}"));
         RunningCommand { child, shown, stdout, stderr, noise: self.noise }
@@ -315,5 +322,22 @@ impl Drop for RunningCommand {
             unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
             let _ = self.child.wait();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As when the suite is killed. A child in a group of its own gets no signal of the suite's.
+    #[test]
+    fn a_command_dies_with_the_thread_that_started_it() {
+        let start = || {
+            let test = TestDirectory::new("orphan");
+            let running = test.native("sleep").arg("1000").spawn();
+            (test, running)
+        };
+        let (_test, running) = std::thread::spawn(start).join().unwrap();
+        running.wait().killed(libc::SIGKILL);
     }
 }
