@@ -232,3 +232,19 @@ fn a_trace_is_compared_with_an_older_one() {
     assert_eq!(compare(&before, &after, &["-F", "csv"]).0, 2);
     assert_eq!(compare(&before, &after, &["-o", "tr.0000001.002"]).0, 2);
 }
+
+#[test]
+fn processes_that_lack_the_same_share_a_line() {
+    let trace = tempfile::tempdir().unwrap();
+    for (pid, level) in [(1, "blocked"), (2, "blocked"), (3, "all"), (4, "blocked"), (5, "blocked")] {
+        let record = format!("1795174740:{pid:09}:{pid:07}:{pid:07}:0x{pid:012x}:01:04:0:0:0:0:0:0\n");
+        fs::write(trace.path().join(format!("tr.{pid:07x}.{pid:03x}")), record).unwrap();
+        let trinfo = format!("format 1\npid {pid}\nlevel {level}\n");
+        fs::write(trace.path().join(format!("trinfo.{pid:07x}")), trinfo).unwrap();
+    }
+    let output = run(trace.path(), &["report"]);
+    let page = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = page.lines().filter(|line| line.contains("THR_TRACE_LEVEL")).collect();
+    let expected = "missing     processes 1, 2 and 2 more: only calls that blocked were recorded (THR_TRACE_LEVEL)";
+    assert_eq!(lines, [expected], "{page}");
+}

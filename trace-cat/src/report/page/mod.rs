@@ -10,6 +10,7 @@ mod findings_text;
 mod html;
 mod limits;
 mod missing_names;
+mod missing_records;
 mod misuse_text;
 mod object_entry;
 mod object_rows;

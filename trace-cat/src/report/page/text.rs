@@ -1,6 +1,7 @@
 //! The report as a page of text, 100 columns wide.
 
 use super::findings_text;
+use super::missing_records::missing_records;
 use super::object_rows::ObjectRow;
 use super::path_summary::append_paragraph;
 use super::tables::{self, percent};
@@ -108,38 +109,7 @@ fn recorded(view: &ReportView, text: &mut String) {
 
 /// Appends what the records leave out.
 fn missing(view: &ReportView, text: &mut String) {
-    let analysis = view.analysis;
-    let mut lines = Vec::new();
-    for process in &analysis.processes {
-        if process.lost > 0 {
-            lines.push(format!("process {}: {} records were lost", process.pid, process.lost));
-        }
-        if process.changes > 0 {
-            let what = "what is recorded was changed while it ran (trace-cat set)";
-            lines.push(format!("process {}: {what}", process.pid));
-        }
-    }
-    let mut pids: Vec<&u32> = view.recorded.keys().filter(|pid| analysis.process_of_pid.contains_key(pid)).collect();
-    pids.sort_unstable();
-    for pid in pids {
-        let recorded = &view.recorded[pid];
-        lines.extend(recorded.reasons().map(|note| format!("process {pid}: {note}")));
-        if recorded.knowledge.is_partial {
-            lines.push(format!("process {pid}: some calls on locks were not recorded (THR_TRACE_EVENTS)"));
-        }
-    }
-    let missing = analysis.missing;
-    for (count, what) in [
-        (missing.releases, "releases, whose holds ended nobody knows when"),
-        (missing.acquisitions, "acquisitions, before which the holder is not known for certain"),
-        (missing.entries, "entry records"),
-        (missing.returns, "return records, or their calls were left by a jump"),
-    ] {
-        if count > 0 {
-            lines.push(format!("{count} {what}"));
-        }
-    }
-    lines.extend(view.missing_names());
+    let lines = [missing_records(view), view.missing_names()].concat();
     for (index, line) in lines.iter().enumerate() {
         *text += if index == 0 { "missing     " } else { "            " };
         *text += line;

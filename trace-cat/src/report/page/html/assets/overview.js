@@ -78,8 +78,19 @@ const MISSING = {
   return: ({ count: missing }) => `${plural(missing, "return record")} are missing, or their calls were left by a jump`,
 };
 
+function processList(pids) {
+  const more = pids.length > 2 ? ` and ${pids.length - 2} more` : "";
+  return pids.length ? `process${pids.length === 1 ? "" : "es"} ${pids.slice(0, 2).join(", ")}${more}: ` : "";
+}
+
 function missing() {
-  const lines = report.incomplete.map((entry) => `${entry.pid === null ? "" : `process ${entry.pid}: `}${MISSING[entry.kind]?.(entry) ?? entry.kind}`);
+  // Processes that share a reason share its line: a server may have hundreds.
+  const processes = new Map();
+  for (const entry of report.incomplete) {
+    const reason = MISSING[entry.kind]?.(entry) ?? entry.kind;
+    processes.set(reason, (processes.get(reason) ?? new Set()).add(entry.pid));
+  }
+  const lines = [...processes].map(([reason, pids]) => `${processList([...pids].filter((pid) => pid !== null))}${reason}`);
   lines.push(...report.missing_names);
   if (lines.length) page.append(make("section", { class: "missing" }, make("h2", {}, "What is missing in the records"), make("ul", {}, lines.map((line) => make("li", {}, line)))));
 }
