@@ -4,6 +4,7 @@ use std::arch::naked_asm;
 use std::cell::Cell;
 use std::fs;
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -12,6 +13,7 @@ use spec::buffer::{SlotLayout, pack_range};
 use super::exec;
 use super::final_flush::flush_all_slots;
 use super::interleaving_tests::{STEPS, Scene, lock_process, nearly_full};
+use crate::process_state::PROCESS;
 use crate::storage::testing::set_slot_layout;
 use crate::storage::thread_local;
 use crate::storage::{RESERVE, capacity};
@@ -85,7 +87,14 @@ fn leave() {
 /// Makes records in the first slot. At the step `step` a signal handler comes, records, and leaves by a jump. Goes on after
 /// it.
 fn record_and_leave(scene: &Scene, step: usize) {
-    let (handle, record) = (scene.recorder(0, 10..13), scene.recorder(0, 0..6));
+    record_until_left(scene, step, 0..6, 10..13);
+    scene.recorder(0, 20..26)();
+}
+
+/// Makes the records `numbers` in the first slot. At the step `step` a signal handler comes, makes the records `nested`, and leaves
+/// by a jump.
+fn record_until_left(scene: &Scene, step: usize, numbers: Range<u64>, nested: Range<u64>) {
+    let (handle, record) = (scene.recorder(0, nested), scene.recorder(0, numbers));
     until_left(Box::new(move || {
         let handler: Actor = Box::new(move || {
             handle();
@@ -95,7 +104,6 @@ fn record_and_leave(scene: &Scene, step: usize) {
         record();
         cancel_interrupt();
     }));
-    scene.recorder(0, 20..26)();
 }
 
 /// How many descriptors are open for files in this directory.
@@ -144,6 +152,35 @@ fn a_handler_that_writes_behind_what_it_leaves_by_a_jump_leaves_no_hole() {
         record_and_leave(scene, step);
         flush_all_slots();
     });
+}
+
+/// Each record is written at once. The first jump leaves text in the handler's region, the second one the write of it, noted or not,
+/// or that of the thread's own text, and the third one the next write, in which the third handler may write its region.
+#[test]
+fn jumps_one_after_the_other_leave_no_hole() {
+    /// A step at which the thread is the writer, so that its handler only appends.
+    const IN_WRITE: usize = 12;
+    let _guard = lock_process();
+    for position in [0, capacity(1) / 2 - 100] {
+        for (second, third) in (0..STEPS).flat_map(|second| (0..STEPS).map(move |third| (second, third))) {
+            explore(0, || {
+                let scene = Scene::new(&[5], SlotLayout::BUFFERS, 0);
+                let (actor, observer) = (scene.clone(), scene.observer());
+                let work = move || {
+                    PROCESS.final_flush_begun.store(1, Relaxed);
+                    actor.adopt_first(0, true);
+                    actor.slots[0].regions[1].write_position.store(pack_range(position..position), Relaxed);
+                    record_until_left(&actor, IN_WRITE, 0..2, 10..12);
+                    record_until_left(&actor, second, 20..22, 23..24);
+                    record_until_left(&actor, third, 30..32, 33..34);
+                    actor.recorder(0, 40..42)();
+                    flush_all_slots();
+                };
+                (vec![Box::new(work)], observer)
+            });
+        }
+    }
+    PROCESS.final_flush_begun.store(0, Relaxed);
 }
 
 #[test]

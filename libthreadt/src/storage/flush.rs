@@ -39,8 +39,9 @@ impl Slot {
 
     fn write_region(self, depth: usize, record: Option<usize>, entry: &RecordFileEntry) -> Result {
         let region = &self.regions[depth & (REGIONS - 1)];
-        // If there is one, a jump has left whoever made it.
-        self.range_requests[depth & (REGIONS - 1)].clear();
+        if !self.is_disowned() {
+            self.complete_left_request(depth, entry);
+        }
         let mut repetitions = 16;
         for _ in 0..WRITES_MAX {
             if self.is_disowned() {

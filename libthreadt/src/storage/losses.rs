@@ -68,6 +68,7 @@ impl Slot {
             }
             region.write_position.store(0, Release);
             region.write_intent.store(0, Release);
+            self.range_requests[depth & (REGIONS - 1)].clear();
         }
         (lost, since.map_or(0, NonZeroU64::get))
     }

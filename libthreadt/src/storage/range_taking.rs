@@ -3,7 +3,8 @@
 //! A signal handler of the thread may come there, write its own region behind the range, and leave by a jump: nobody would
 //! ever write the range. So a writer first says in private memory what it is about to take, and a handler that wants
 //! a range itself completes that before. Both run the same steps, each of which may be done again: the thread that goes on
-//! after its handler has done them changes nothing.
+//! after its handler has done them changes nothing. What a jump has left is completed by the next writer in the same way: its text
+//! is still in the region, and its range may have been taken.
 //!
 //! That presumes that nobody else takes ranges of the file. Of a file with several users a range is taken and then noted; it
 //! stays empty if a handler comes between and leaves by a jump.
@@ -14,8 +15,10 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 use spec::buffer::{REGIONS, pack_range, unpack_range};
 
 use super::file_table::RecordFileEntry;
+use super::layout::slot_layout;
 use super::range_request::{UNKNOWN, step};
 use super::slot::Slot;
+use crate::sys::file_size::file_size_limit;
 use crate::sys::{self, Errno, Result};
 
 impl Slot {
@@ -35,6 +38,7 @@ impl Slot {
         for interrupted in (0..depth).filter(|lower| self.range_requests[lower & (REGIONS - 1)].is_made()) {
             is_free &= self.complete_request(interrupted, entry, limit)?.is_some();
         }
+        (depth + 1..REGIONS).for_each(|higher| self.complete_left_request(higher, entry));
         if is_free && let Some(sole_user) = entry.sole_user() {
             let request = &self.range_requests[depth & (REGIONS - 1)];
             request.make(text, sole_user);
@@ -52,6 +56,23 @@ impl Slot {
         let at = entry.take(length);
         self.note_write(depth, at, pack_range(text.clone()));
         Ok(at)
+    }
+
+    /// Takes and notes what was requested by a write of this region that was left by a jump, if there was one, so that the write is
+    /// repeated.
+    pub(super) fn complete_left_request(self, depth: usize, entry: &RecordFileEntry) {
+        let request = &self.range_requests[depth & (REGIONS - 1)];
+        // A ring may have overwritten the text since.
+        if request.is_made() && !slot_layout().is_ring() && entry.sole_user() == Some(request.sole_user.load(Relaxed)) {
+            let text = unpack_range(request.text.load(Relaxed));
+            let end = request.begin.load(Relaxed).saturating_add(text.len() as u64);
+            if end > entry.end() {
+                // It has not been taken, or the file is another one since.
+                request.begin.store(UNKNOWN, Relaxed);
+            }
+            let _ = self.complete_request(depth, entry, file_size_limit());
+        }
+        request.clear();
     }
 
     /// Takes and notes what was requested, if that has not been done, and returns where it begins; `None` if the file has

@@ -163,6 +163,7 @@ impl Slot {
             region.wrap_count.store(0, Relaxed);
         }
         self.published().complete_from.store(0, Relaxed);
+        self.range_requests.iter().for_each(RangeRequest::clear);
         self.process.store(process_state::id(), Relaxed);
         self.in_progress.iter().for_each(|word| word.store(0, Relaxed));
         self.exit_recorded.store(0, Relaxed);
@@ -308,8 +309,6 @@ impl Slot {
     /// Notes what the writer `me` is about to do, and if it is the owner, where.
     fn note_writer(self, depth: u8, me: u32) {
         self.writer_depth.store(depth, Relaxed);
-        // Whoever was taking a range has been left by a jump: unless it was noted, the file is as long as before.
-        self.range_requests.iter().for_each(RangeRequest::clear);
         if me == self.lwp.load(Relaxed) {
             self.writer_place.store(stack_pointer() as u64, Relaxed);
         }

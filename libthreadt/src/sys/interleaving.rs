@@ -48,9 +48,15 @@ pub fn interrupt_at(steps: usize, handler: Actor) {
     }
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
+        // SAFETY: the struct consists of integers and of an Option of a function, for which zeros are valid.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = run_handler as *const () as libc::sighandler_t;
+        // A handler that leaves by a jump must not keep the next signal blocked.
+        action.sa_flags = libc::SA_NODEFER;
+        #[expect(clippy::disallowed_methods, reason = "the actor of a test is meant to be interrupted")]
         // SAFETY: the handler is only raised at steps, where the thread is in no function that a handler must not enter.
-        let old = unsafe { libc::signal(libc::SIGUSR2, run_handler as *const () as libc::sighandler_t) };
-        assert_ne!(old, libc::SIG_ERR);
+        let result = unsafe { libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut()) };
+        assert_eq!(result, 0);
     });
     SIGNAL_HANDLER.with(|old| *old.borrow_mut() = Some(handler));
     STEPS_TO_SIGNAL.set(Some(steps));
