@@ -33,10 +33,11 @@ fn a_child_does_not_continue_the_write_that_its_handler_interrupted() {
     let path = directory.path().join("file");
     let file = Fd::create(&CString::new(path.as_os_str().as_bytes()).unwrap(), libc::O_RDWR).unwrap().0;
     LWP.store(thread_id(), Relaxed);
+    // SIGUSR2 is the interleaving scheduler's, which other tests run at the same time.
     // SAFETY: the handler only makes system calls.
     unsafe {
-        libc::signal(libc::SIGUSR2, fork as *const () as libc::sighandler_t);
-        libc::raise(libc::SIGUSR2);
+        libc::signal(libc::SIGUSR1, fork as *const () as libc::sighandler_t);
+        libc::raise(libc::SIGUSR1);
     }
     let child = CHILD.load(Relaxed);
     // SAFETY: the text is readable.
