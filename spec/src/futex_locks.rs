@@ -8,44 +8,68 @@ pub struct FutexLock {
     pub function: &'static str,
     /// What the lock is called.
     pub name: &'static str,
+    /// What its waiters wait for.
+    pub word: WaitedWord,
 }
 
+/// What the word that a thread waits for is to the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitedWord {
+    /// A part of the lock, so many bytes behind its beginning.
+    OfLock(u64),
+    /// The thread's own, whichever lock it waits for: the lock keeps a queue of its waiters elsewhere.
+    OfThread,
+}
+
+/// Where words that threads wait for can be, in bytes behind the beginning of a lock.
+pub const LOCK_WORDS: [u64; 2] = [0, 4];
+
 const fn lock(function: &'static str, name: &'static str) -> FutexLock {
-    FutexLock { function, name }
+    FutexLock { function, name, word: WaitedWord::OfLock(0) }
+}
+
+/// For who waits for a word that is not the lock's first.
+const fn at(offset: u64, lock: FutexLock) -> FutexLock {
+    FutexLock { word: WaitedWord::OfLock(offset), ..lock }
+}
+
+/// For who waits for a word of its own.
+const fn queued(function: &'static str, name: &'static str) -> FutexLock {
+    FutexLock { word: WaitedWord::OfThread, ..lock(function, name) }
 }
 
 /// The known locks.
 #[rustfmt::skip]
 pub static FUTEX_LOCKS: [FutexLock; 22] = [
-    // Rust's standard library.
+    // Rust's standard library. Who waits to write waits for the second word of the lock.
     lock("std::sys::sync::mutex::futex::Mutex::lock_contended", "std Mutex"),
     lock("std::sys::sync::rwlock::futex::RwLock::read_contended", "std RwLock"),
-    lock("std::sys::sync::rwlock::futex::RwLock::write_contended", "std RwLock"),
+    at(4, lock("std::sys::sync::rwlock::futex::RwLock::write_contended", "std RwLock")),
     lock("std::sys::sync::once::futex::Once::call", "std Once"),
     lock("std::sys::sync::once::futex::Once::wait", "std Once"),
     // The same before Rust 1.78.
     lock("std::sys::pal::unix::locks::futex_mutex::Mutex::lock_contended", "std Mutex"),
     lock("std::sys::pal::unix::locks::futex_rwlock::RwLock::read_contended", "std RwLock"),
-    lock("std::sys::pal::unix::locks::futex_rwlock::RwLock::write_contended", "std RwLock"),
+    at(4, lock("std::sys::pal::unix::locks::futex_rwlock::RwLock::write_contended", "std RwLock")),
     lock("std::sys::unix::locks::futex_mutex::Mutex::lock_contended", "std Mutex"),
     lock("std::sys::unix::locks::futex_rwlock::RwLock::read_contended", "std RwLock"),
-    lock("std::sys::unix::locks::futex_rwlock::RwLock::write_contended", "std RwLock"),
+    at(4, lock("std::sys::unix::locks::futex_rwlock::RwLock::write_contended", "std RwLock")),
     lock("std::sys_common::once::futex::Once::call", "std Once"),
     // parking_lot.
-    lock("parking_lot::raw_mutex::RawMutex::lock_slow", "parking_lot Mutex"),
-    lock("parking_lot::raw_rwlock::RawRwLock::lock_", "parking_lot RwLock"),
-    lock("parking_lot::raw_rwlock::RawRwLock::wait_for_readers", "parking_lot RwLock"),
-    lock("parking_lot::once::Once::call_once_slow", "parking_lot Once"),
+    queued("parking_lot::raw_mutex::RawMutex::lock_slow", "parking_lot Mutex"),
+    queued("parking_lot::raw_rwlock::RawRwLock::lock_", "parking_lot RwLock"),
+    queued("parking_lot::raw_rwlock::RawRwLock::wait_for_readers", "parking_lot RwLock"),
+    queued("parking_lot::once::Once::call_once_slow", "parking_lot Once"),
     // Since 0.13.
-    lock("parking_lot::once::Once::wait_slow", "parking_lot Once"),
+    queued("parking_lot::once::Once::wait_slow", "parking_lot Once"),
     // Abseil: the caller of the wait does not show which of its locks it is, but a stack does.
-    lock("absl::Mutex::LockSlow", "absl Mutex"),
+    queued("absl::Mutex::LockSlow", "absl Mutex"),
     // Static variables of a function, in libstdc++ and libc++.
     lock("__cxa_guard_acquire", "static variable's guard"),
     // oneTBB, in the headers; its other mutexes spin.
-    lock("tbb::detail::d1::mutex::lock", "tbb mutex"),
-    lock("tbb::detail::d1::rw_mutex::lock", "tbb rw_mutex"),
-    lock("tbb::detail::d1::rw_mutex::upgrade", "tbb rw_mutex"),
+    queued("tbb::detail::d1::mutex::lock", "tbb mutex"),
+    queued("tbb::detail::d1::rw_mutex::lock", "tbb rw_mutex"),
+    queued("tbb::detail::d1::rw_mutex::upgrade", "tbb rw_mutex"),
 ];
 
 /// A word that is locked with FUTEX_LOCK_PI, by whatever function.

@@ -109,6 +109,30 @@ fn rusts_locks_are_contention() {
     assert!(other.len() == 1 && other != locks[0], "{other:?}");
 }
 
+/// Who held Rust's lock while several waited is blamed by each of them, although the first of them woke the next one.
+#[test]
+fn all_in_a_queue_blame_who_held_the_lock() {
+    let test = TestDirectory::new("futex-queue");
+    let traced = test.traced(Program::c("real_programs/lock_queue.rs")).env("THR_TRACE_DETAIL", "1").run();
+    traced.exited(0);
+    let main: u32 = traced.stdout_text().trim().parse().unwrap();
+    let document = report(&test, &[]);
+    let lock = document["objects"].as_array().unwrap().iter().find(|object| object["lock"] == "std Mutex").unwrap();
+    let trace = timeline(&test, Threads::End);
+    let is_of_lock = |record: &&crate::harness::Record| {
+        let address = format!("{:#x}", record.fields.arguments[0].bits());
+        lock["address"] == address.as_str()
+    };
+    let release = trace.of("futex_wake").into_iter().filter(is_of_lock).find(|wake| wake.fields.lwpid == main);
+    let release = release.unwrap().fields.time;
+    let entries = trace.of("futex_wait").into_iter().filter(|record| record.fields.which == 1).filter(is_of_lock);
+    let waited: Vec<u64> = entries.filter_map(|wait| release.checked_sub(wait.fields.time)).collect();
+    assert_eq!(waited.len(), 3);
+    let blamed = lock["blamed"].as_array().unwrap().iter();
+    let of_main: Vec<&Value> = blamed.filter(|blame| blame["thread"] == main).map(|blame| &blame["time"]).collect();
+    assert_eq!(of_main, [waited.iter().sum::<u64>()], "{lock}");
+}
+
 /// What a site in these lines of the source has to be: contention, or idleness.
 #[track_caller]
 fn sites_are(test: &TestDirectory, source: &Path, expected: &[(&str, bool)]) {

@@ -11,6 +11,7 @@ use super::holds::{FinishedWait, Hold, Knowledge};
 use super::numeric_record::NumericRecord;
 use super::object_state::{ObjectKind, ObjectState, WorstWait};
 use super::object_table::ObjectTable;
+use super::observed_holds::ObservedHolds;
 use super::table_log::TableLog;
 use super::tables::{Creation, ProgramState, ThreadState};
 use super::timeline_event::TimelineEvent;
@@ -76,6 +77,8 @@ pub struct Analysis {
     pub activities: ThreadActivities,
     /// One for each process, once they have been found.
     pub critical_paths: Vec<CriticalPath>,
+    /// Of locks of which only releases are recorded, by process and address.
+    pub observed_holds: HashMap<(u32, u64), ObservedHolds, RandomState>,
     /// The object and the site of a wait for a futex, if nobody has said yet whether the site is in the code of a lock.
     pub unnamed_site: Option<(u32, u32)>,
     /// What a viewer draws of the records since this was last emptied; `None` if that is not asked for.
@@ -152,6 +155,7 @@ impl Analysis {
             creating: 0,
             activities: ThreadActivities::default(),
             critical_paths: Vec::new(),
+            observed_holds: HashMap::default(),
             unnamed_site: None,
             timeline: None,
             table: None,
@@ -328,8 +332,9 @@ impl Analysis {
         place: WaitPlace,
         waker: Option<Waker>,
     ) {
-        if let Some(object) = object.filter(|_| self.is_in_futex_lock(object, place.site)) {
-            return self.account_futex_lock(object, end, place, waker);
+        let futex_lock = object.and_then(|object| Some((object, self.futex_lock_at(object, place.site)?)));
+        if let Some(futex_lock) = futex_lock {
+            return self.account_futex_lock(futex_lock, end, place, waker);
         }
         let WaitSelection { only_contention, .. } = self.selection;
         if !only_contention && self.is_selected(place.thread, object) && self.selection.overlaps(place.entry, end) {

@@ -203,6 +203,13 @@ impl Analysis {
                 self.return_from_idle_wait(thread, &record, Some(libc::EAGAIN as u64));
             }
             (2, 0) if (arguments[3] as i64) > 0 => self.wake(thread, record, Futex, arguments[3]),
+            // Nobody waited any more.
+            (2, 0) if arguments[3] == 0 => {
+                let process = self.threads[thread as usize].process;
+                if let Some(object) = self.object_at(process, arguments[0]) {
+                    self.note_futex_wake(object, thread, record.time);
+                }
+            }
             (3, 1) => self.enter_futex_operation(thread, record),
             (3, 2) => self.return_from_futex_operation(thread, record),
             _ => {}

@@ -3,14 +3,13 @@
 //! Records show a word and a call site. Whether that is in the code of a lock is known by its name, and names are looked up by who
 //! gives the records: after each it asks for a site without an answer.
 
-use spec::futex_locks::FutexLock;
+use spec::futex_locks::{FutexLock, LOCK_WORDS, WaitedWord};
 
 use super::analysis::{Analysis, WaitPlace};
 use super::futex_state::FutexCall;
 use super::holds::FinishedWait;
-use super::object_state::ObjectKind;
+use super::object_state::{ObjectKind, ObjectState};
 use super::tables::OngoingCall;
-use super::wait_shares::{Holder, WaitShares};
 use super::wakeups::Waker;
 
 impl Analysis {
@@ -39,8 +38,7 @@ impl Analysis {
     /// Whether a wait at a site for an object is one in the code of a lock. This alone decides it, for all that the analysis counts
     /// and logs.
     pub fn is_in_futex_lock(&self, object: Option<u32>, site: u32) -> bool {
-        let is_futex = object.is_some_and(|object| self.objects[object as usize].kind == ObjectKind::Futex);
-        is_futex && self.sites.sites[site as usize].futex_lock.flatten().is_some()
+        object.is_some_and(|object| self.futex_lock_at(object, site).is_some())
     }
 
     /// Whether a call that waits, waits for a lock.
@@ -49,19 +47,74 @@ impl Analysis {
         is_lock || call.futex == FutexCall::Lock || self.is_in_futex_lock(call.object, call.site)
     }
 
-    /// Accounts a wait until `end` in the code of a lock. Who woke the thread had the lock until then, as where acquisitions are not
-    /// recorded.
-    pub fn account_futex_lock(&mut self, object: u32, end: u64, place: WaitPlace, waker: Option<Waker>) {
-        let WaitPlace { thread, site, entry, has_timed_out, .. } = place;
-        let waited = self.selection.clip(entry, end);
-        let shares = match waker {
-            Some(Waker { thread, time, .. }) => {
-                let until_wake = self.selection.clip(entry, time).min(waited);
-                let blamed = vec![(Holder { thread, site: 0 }, until_wake)];
-                WaitShares { blamed, handoff: waited - until_wake, unknown: 0 }
+    /// The lock in the code of which the waits at a site for an object are.
+    pub fn futex_lock_at(&self, object: u32, site: u32) -> Option<&'static FutexLock> {
+        let lock = self.sites.sites[site as usize].futex_lock.flatten();
+        lock.filter(|_| self.objects[object as usize].kind == ObjectKind::Futex)
+    }
+
+    /// The process and the address under which the holds of a lock are, some word of which is an object.
+    fn place_of_lock(&self, object: u32, lock: &FutexLock) -> (u32, u64) {
+        let ObjectState { process, address, .. } = self.objects[object as usize];
+        match lock.word {
+            WaitedWord::OfLock(offset) => (process, address.wrapping_sub(offset)),
+            WaitedWord::OfThread => (process, address),
+        }
+    }
+
+    /// Takes that a thread returns from a wait, if it was one for a lock: until now it did not have it.
+    pub fn note_return_from_futex(&mut self, object: u32, thread: u32, site: u32, now: u64) {
+        let Some(lock) = self.futex_lock_at(object, site) else { return };
+        match lock.word {
+            WaitedWord::OfThread => self.threads[thread as usize].lock_wait_end = now,
+            WaitedWord::OfLock(_) => {
+                let place = self.place_of_lock(object, lock);
+                self.observed_holds.entry(place).or_default().return_from_wait(thread, now);
             }
-            None => WaitShares { unknown: waited, ..WaitShares::default() },
+        }
+    }
+
+    /// Takes a call that wakes those who wait for a word, if it is a lock's: who makes it has released the lock.
+    pub fn note_futex_wake(&mut self, object: u32, thread: u32, now: u64) {
+        if let Some(lock) = self.objects[object as usize].futex_lock() {
+            self.release_futex_lock(object, lock, thread, now);
+        }
+    }
+
+    fn release_futex_lock(&mut self, object: u32, lock: &FutexLock, thread: u32, now: u64) {
+        let own_wait = match lock.word {
+            // It may have been for another lock. Who had this one meanwhile is not known then.
+            WaitedWord::OfThread => self.threads[thread as usize].lock_wait_end,
+            WaitedWord::OfLock(_) => 0,
         };
+        let earliest = own_wait.max(self.knowledge_of(object).complete_from);
+        let place = self.place_of_lock(object, lock);
+        self.observed_holds.entry(place).or_default().release(thread, earliest, now);
+    }
+
+    /// Accounts a wait until `end` in the code of a lock, one of whose words is an object.
+    pub fn account_futex_lock(
+        &mut self,
+        (object, lock): (u32, &FutexLock),
+        end: u64,
+        place: WaitPlace,
+        waker: Option<Waker>,
+    ) {
+        let WaitPlace { thread, site, entry, has_timed_out, .. } = place;
+        if let Some(Waker { thread, time, .. }) = waker {
+            // Where other code uses the word too, its wake-ups were not taken for releases.
+            self.release_futex_lock(object, lock, thread, time);
+        }
+        let (process, address) = self.place_of_lock(object, lock);
+        let is_waited_for = LOCK_WORDS.iter().any(|offset| {
+            let word = self.object_at(process, address.wrapping_add(*offset));
+            word.is_some_and(|word| !self.objects[word as usize].wakeups.waits.is_empty())
+        });
+        let holds = self.observed_holds.entry((process, address)).or_default();
+        let shares = holds.divide((entry, end), waker.is_some(), &self.selection);
+        if !is_waited_for {
+            holds.forget();
+        }
         // The first to go on after the last has begun to wait leaves all others behind.
         let rank = self.objects[object as usize].wakeups.waits.len() as u32 + 1;
         let wait = FinishedWait { key: thread.into(), entry, end, shares, has_timed_out, site, rank };

@@ -104,6 +104,9 @@ impl Analysis {
     /// Takes a signal or broadcast, post or wake-up, for which up to `most` threads wait no longer.
     pub fn wake(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, most: u64) {
         let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
+        if kind == ObjectKind::Futex {
+            self.note_futex_wake(object, thread, record.time);
+        }
         let queue = &mut self.objects[object as usize].wakeups;
         let Some((IdleWait { mutex, .. }, room)) = queue.next_wait() else {
             let is_signal = kind == ObjectKind::Cond;
@@ -150,6 +153,7 @@ impl Analysis {
             return self.take_semaphore(object, record.arguments[0]);
         }
         self.settle_suspicions(thread, entry, None);
+        self.note_return_from_futex(object, thread, site, record.time);
         let rval = record.arguments[0];
         let queue = &mut self.objects[moved_to.unwrap_or(object) as usize].wakeups;
         let wait = queue.end_wait(thread);

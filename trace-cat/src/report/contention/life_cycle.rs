@@ -77,6 +77,7 @@ impl Analysis {
             start: None,
             open: Vec::new(),
             holds: Vec::new(),
+            lock_wait_end: 0,
             contention: 0,
             idleness: 0,
             waits: 0,

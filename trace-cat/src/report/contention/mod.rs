@@ -32,6 +32,9 @@ mod moment;
 mod numeric_record;
 mod object_state;
 mod object_table;
+mod observed_holds;
+#[cfg(test)]
+mod observed_holds_tests;
 mod occupancy;
 mod path_waits;
 mod pending_wait;

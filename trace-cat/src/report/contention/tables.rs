@@ -94,6 +94,8 @@ pub struct ThreadState {
     pub open: Vec<OngoingCall>,
     /// The objects that it holds.
     pub holds: Vec<u32>,
+    /// When it last returned from a wait for a lock by a word of its own.
+    pub lock_wait_end: u64,
     pub contention: u64,
     pub idleness: u64,
     pub waits: u64,
