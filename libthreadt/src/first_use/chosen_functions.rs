@@ -67,7 +67,7 @@ fn is_named(address: usize) -> bool {
 
 /// What is chosen of a module, which is searched if it was not; 0 if it cannot be.
 fn choice_of(module: &LoadedModule) -> u32 {
-    let known = searched(module.identity()).map_or(0, |place| place.choice.load(Acquire));
+    let known = searched(module.identity).map_or(0, |place| place.choice.load(Acquire));
     if known != 0 {
         return known;
     }
@@ -89,7 +89,7 @@ fn searched(identity: u64) -> Option<&'static SearchedModule> {
 
 /// Searches a module. A thread that finds itself searching, in a signal handler, gets 0.
 fn search(module: &LoadedModule, object: &LinkMap) -> u32 {
-    let Some(place) = searched(module.identity()) else { return 0 };
+    let Some(place) = searched(module.identity) else { return 0 };
     for _ in 0..WAITS {
         if place.choice.load(Acquire) != 0 || process_state::is_vfork_child() {
             break;

@@ -38,15 +38,8 @@ impl BoundedMemory {
     /// The byte at an address.
     #[inline]
     pub fn byte(&mut self, address: usize) -> Option<u8> {
-        if !self.range.contains(&address) {
+        if !self.range.contains(&address) || !self.is_page_readable(address) {
             return None;
-        }
-        let page = address & !(PAGE - 1);
-        if page != self.readable_page {
-            if !is_readable(page) {
-                return None;
-            }
-            self.readable_page = page;
         }
         // SAFETY: the kernel has just read from this page. Stacks and modules stay while this thread runs on them.
         Some(unsafe { (address as *const u8).read_volatile() })
@@ -55,12 +48,25 @@ impl BoundedMemory {
     /// The word at an address, which must be a multiple of 8.
     #[inline]
     pub fn word(&mut self, address: usize) -> Option<usize> {
-        if !address.is_multiple_of(8) || self.range.end.saturating_sub(address) < 8 {
+        let is_within = address >= self.range.start && self.range.end.saturating_sub(address) >= 8;
+        if !address.is_multiple_of(8) || !is_within || !self.is_page_readable(address) {
             return None;
         }
-        self.byte(address)?;
         // SAFETY: as in `byte`; an aligned word is within one page.
         Some(unsafe { (address as *const usize).read_volatile() })
+    }
+
+    /// Whether the page of an address can be read: the last one that was probed is not probed again.
+    #[inline]
+    fn is_page_readable(&mut self, address: usize) -> bool {
+        let page = address & !(PAGE - 1);
+        if page != self.readable_page {
+            if !is_readable(page) {
+                return false;
+            }
+            self.readable_page = page;
+        }
+        true
     }
 
     /// The little-endian number of up to eight bytes at an address.

@@ -117,7 +117,7 @@ impl Iterator for CallStack {
         while !self.is_cut && self.visits_left > 0 {
             self.visits_left -= 1;
             match self.visit_caller() {
-                Visit::Caller if self.module.as_ref().is_some_and(LoadedModule::is_own) => {}
+                Visit::Caller if self.module.as_ref().is_some_and(|module| module.is_own) => {}
                 Visit::Caller => return Some(self.registers.rip),
                 Visit::Outermost => {
                     self.visits_left = 0;

@@ -40,7 +40,7 @@ pub unsafe fn note_modules() {
 pub(super) fn noted_module(address: usize) -> Option<LoadedModule> {
     let modules = AT_START.get().iter().map(|[start, end, header]| (*start..*end, *header));
     let mut having = modules.take_while(|(range, _)| range.end != 0).filter(|(range, _)| range.contains(&address));
-    having.next().map(|(range, eh_frame_header)| LoadedModule { range, eh_frame_header, link_map: 0 })
+    having.next().map(|(range, eh_frame_header)| LoadedModule::new(range, eh_frame_header, 0))
 }
 
 /// A module.
@@ -52,9 +52,21 @@ pub struct LoadedModule {
     pub eh_frame_header: usize,
     /// The dynamic linker's entry of it, 0 if that is not known.
     pub link_map: usize,
+    /// A number that another module at the same place has not.
+    pub identity: u64,
+    /// It is this library.
+    pub is_own: bool,
 }
 
 impl LoadedModule {
+    /// The module with these places. What each of its frames is asked is found once.
+    fn new(range: Range<usize>, eh_frame_header: usize, link_map: usize) -> LoadedModule {
+        let identity =
+            (range.start as u64).rotate_left(17) ^ (eh_frame_header as u64).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let is_own = range.contains(&(LoadedModule::at as *const ()).addr());
+        LoadedModule { range, eh_frame_header, link_map, identity, is_own }
+    }
+
     /// The module that has code at an address.
     pub fn at(address: usize) -> Option<LoadedModule> {
         if !next_functions::_dl_find_object.is_known() {
@@ -69,12 +81,7 @@ impl LoadedModule {
             (found, result)
         };
         let FoundObject { map_start, map_end, eh_frame_header, link_map, .. } = found;
-        (result == 0).then_some(LoadedModule { range: map_start..map_end, eh_frame_header, link_map })
-    }
-
-    /// Whether it is this library.
-    pub fn is_own(&self) -> bool {
-        self.range.contains(&(LoadedModule::at as *const ()).addr())
+        (result == 0).then(|| LoadedModule::new(map_start..map_end, eh_frame_header, link_map))
     }
 
     /// The memory that may have its unwind sections: offsets from the header have 32 bits.
@@ -82,10 +89,5 @@ impl LoadedModule {
         const REACH: usize = 1 << 31;
         let header = self.eh_frame_header;
         BoundedMemory::new(header.saturating_sub(REACH)..header.saturating_add(REACH))
-    }
-
-    /// A number that another module at the same place has not.
-    pub fn identity(&self) -> u64 {
-        (self.range.start as u64).rotate_left(17) ^ (self.eh_frame_header as u64).wrapping_mul(0xff51_afd7_ed55_8ccd)
     }
 }

@@ -23,7 +23,7 @@ static CACHE: [CachedRule; ENTRIES] =
 
 /// The entry for an address in a module, and its key.
 fn entry_of(module: &LoadedModule, address: usize) -> (&'static CachedRule, u64) {
-    let key = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ module.identity();
+    let key = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ module.identity;
     (&CACHE[(key >> 52) as usize & (ENTRIES - 1)], key)
 }
 
