@@ -101,6 +101,8 @@ impl Scene {
 
     /// Makes the calling thread the owner of the first slot.
     pub(super) fn adopt_first(&self, position: u32, write_through: bool) {
+        // The thread's file may be the same: the slot must not count as a second user of it.
+        file_entry(self.slots[0], self.slots[0].lwp.load(Relaxed)).remove_user();
         adopt(self.slots[0], sys::thread_id(), self.directory.path(), position);
         set_write_through(write_through);
     }
