@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use spec::buffer::{self, Owner, PAGE, REGIONS, SlotLayout, region_word_offsets, 
 use spec::names::LWP_MASK;
 
 use super::leftovers::{CopiedBuffers, LeftoverPlaces, ProcessLeftovers};
-use super::live_slot::{LiveSlot, copy_range, ends};
+use super::live_slot::{LiveSlot, ends, read_range};
 use super::slots::{SlotEntry, Slots};
 use crate::support::diagnostics::Diagnostics;
 use crate::support::monotonic_clock::monotonic;
@@ -108,9 +109,12 @@ impl SlotGroup<'_> {
 
     /// Copies their text; returns the end of the file, which the text follows, and the text's places. `None` if the copy is
     /// not consistent because of a write. `ignore_writer`: assume that a slot's writer abandoned its write.
+    ///
+    /// The text is read into memory first: a disk that is busy would let the thread write its buffer again before the copy is made.
     fn copy(&self, ignore_writer: bool) -> io::Result<Option<(u64, Vec<LeftoverPlaces>)>> {
         let end = self.slots[0].end()?;
         let mut leftovers = Vec::new();
+        let mut texts = Vec::new();
         for slot in &self.slots {
             let Some(page) = slot.page()? else { continue };
             if !ignore_writer && buffer::slot_writer(&page) != Ok(0) {
@@ -123,7 +127,7 @@ impl SlotGroup<'_> {
                 let leftover =
                     LeftoverPlaces { write_intent, older: 0..0, unwritten: place(region_leftover.unwritten) };
                 for range in leftover.write_intent.iter().map(|(_, range)| range).chain([&leftover.unwritten]) {
-                    copy_range(slot.file, self.copy, range.clone())?;
+                    texts.push((range.start, read_range(slot.file, range)?));
                 }
                 leftovers.extend(leftover.oldest_offset().is_some().then_some(leftover));
             }
@@ -131,7 +135,13 @@ impl SlotGroup<'_> {
                 return Ok(None);
             }
         }
-        Ok((self.slots[0].end()? == end).then_some((end, leftovers)))
+        if self.slots[0].end()? != end {
+            return Ok(None);
+        }
+        for (at, text) in texts {
+            self.copy.write_all_at(&text, at).map_err(temporary_file_error)?;
+        }
+        Ok(Some((end, leftovers)))
     }
 }
 
@@ -156,7 +166,7 @@ struct EmptiedBuffer {
 
 impl EmptiedBuffer {
     fn note(&mut self, end: u64, unwritten: usize) {
-        self.is_emptied |= unwritten < self.unwritten;
+        self.is_emptied |= unwritten == 0 || unwritten < self.unwritten;
         self.unwritten = unwritten;
         if self.is_emptied {
             self.end = Some(end);
@@ -205,11 +215,14 @@ mod tests {
             emptied.note(end, unwritten);
             emptied.end
         };
-        assert_eq!(end_after(1000, 0), None);
         assert_eq!(end_after(1000, 700), None);
         // Text of signal handlers.
         assert_eq!(end_after(1100, 800), None);
         assert_eq!(end_after(1900, 100), Some(1900));
         assert_eq!(end_after(2000, 900), Some(2000));
+
+        let mut emptied = EmptiedBuffer::default();
+        emptied.note(1000, 0);
+        assert_eq!(emptied.end, Some(1000));
     }
 }

@@ -83,6 +83,14 @@ pub fn read_layout(file: &File, owner: &Owner) -> io::Result<Option<SlotLayout>>
     Ok(now.map(|now| now.layout))
 }
 
+/// What `file` has in `range`, which lies within a slot.
+pub fn read_range(file: &File, range: &Range<u64>) -> io::Result<Vec<u8>> {
+    let mut text = vec![0; (range.end - range.start) as usize];
+    let length = read_up_to(file, &mut text, range.start)?;
+    text.truncate(length);
+    Ok(text)
+}
+
 /// Copies `range` of `file` to the same place in `copy`.
 pub fn copy_range(file: &File, copy: &File, range: Range<u64>) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK_LEN.min((range.end - range.start) as usize)];
