@@ -9,7 +9,7 @@ use crate::control;
 use crate::glibc::{self, next_functions};
 use crate::process_state::{self, PROCESS, ProcessState, SWITCHES, Switch, is_initialised};
 use crate::storage::{self, thread_local};
-use crate::sys::{self, Once, SetOnce, diagnostics, seccomp};
+use crate::sys::{self, Once, SetOnce, diagnostics, memory_group, seccomp};
 use crate::trace_dir::{directory, info_file};
 use crate::unwind;
 
@@ -109,6 +109,8 @@ fn configure() {
         // Children inherit switches that are all off.
         return;
     }
+    // SAFETY: within CONFIGURED.
+    unsafe { memory_group::note() };
     // SAFETY: the page is private, zero-initialised memory of this library, and a child is meant to lose it.
     // Where the kernel refuses, only children made by fork() and _Fork() are recognised.
     let _ = unsafe { sys::wipe_on_fork((&raw const PROCESS).cast(), size_of::<ProcessState>()) };

@@ -11,7 +11,7 @@ use super::{losses, quota, record_file, slot_table, stop_time};
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
-use crate::sys::{self, Errno, Result, observable_step, path};
+use crate::sys::{self, Errno, Result, memory_group, observable_step, path};
 use crate::trace_dir::{directory, sandbox_spares};
 
 /// How often a region is written before its owner records on: signal handlers may append to it meanwhile, and another
@@ -125,6 +125,7 @@ impl Slot {
                 return Err(errno);
             }
             quota::count(length.into());
+            memory_group::begin_write_back(&file.fd, at, length.into());
             self.remove_written(depth, &range);
             observable_step();
             // OBSERVABLE: the write is complete, and no longer to be repeated.

@@ -204,6 +204,13 @@ impl Fd {
         })
     }
 
+    /// Lets the kernel begin to write to the disk what has been written to the file.
+    pub fn begin_write_back(&self) {
+        let flags = libc::SYNC_FILE_RANGE_WRITE as usize;
+        // SAFETY: no memory is involved.
+        let _ = unsafe { call(libc::SYS_sync_file_range, [self.number as usize, 0, 0, flags]) };
+    }
+
     /// Appends `text` to a file that was opened for appending, or is new. `EFBIG` if the process may not write so far:
     /// the signal that the write would raise could kill the host.
     pub fn write(&self, text: &[u8]) -> Result {

@@ -11,6 +11,7 @@ pub mod host_numbers;
 #[cfg(test)]
 pub mod interleaving;
 mod memory;
+pub mod memory_group;
 mod once;
 mod open;
 mod open_files;
