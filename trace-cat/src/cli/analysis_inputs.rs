@@ -17,7 +17,7 @@ use crate::merge::{BatchTransform, Merge, OrderedSection};
 use crate::options::CommandError;
 use crate::output::destination::output_identity;
 use crate::output::file_groups;
-use crate::report::contention::{Knowledge, NumericRecord};
+use crate::report::contention::{Analysis, NumericRecord, WaitSelection};
 use crate::report::process_info::{ProcessInfo, processes_in_groups};
 use crate::report::recorded_process::{RecordedProcess, recorded_processes};
 use crate::support::diagnostics::Diagnostics;
@@ -68,9 +68,13 @@ impl AnalysisInputs {
         Ok(Some(AnalysisInputs { inputs, recorded, known }))
     }
 
-    /// What is known of each process before its first record.
-    pub fn knowledge(&self) -> HashMap<u32, Knowledge> {
-        self.recorded.iter().map(|(pid, recorded)| (*pid, recorded.knowledge)).collect()
+    /// An analysis that knows of each process before its first record what its trinfo shows.
+    pub fn analysis(&self, selection: WaitSelection) -> Analysis {
+        let knowledge = self.recorded.iter().map(|(pid, recorded)| (*pid, recorded.knowledge));
+        let mut analysis = Analysis::new(knowledge.collect(), selection);
+        let programs = self.recorded.iter().map(|(pid, recorded)| (*pid, recorded.code_of_programs()));
+        programs.for_each(|(pid, programs)| analysis.know_code(pid, programs));
+        analysis
     }
 }
 

@@ -57,7 +57,7 @@ pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<bool, Comm
     let start = merge.span().map_or(0, |(start, _)| start);
     let waits = EventSelection::waits(selection, start);
     let (is_all, symbols) = (waits.is_all(), Symbolizer::new(Vec::new(), &[]));
-    let analysis = Analysis::new(trace.knowledge(), waits);
+    let analysis = trace.analysis(waits);
     let selection = EventSelection::new(selection);
     let interned = InternedNames::new(file_groups(&paths));
     let sources = NameSources { recorded: trace.recorded, symbols, interned, objects: RefCell::default() };

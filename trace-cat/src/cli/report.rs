@@ -197,7 +197,7 @@ impl AnalysedTrace {
 
         let start = merge.span().map_or(0, |(start, _)| start);
         let selection = WaitSelection { objects, ..selection(options, start) };
-        let mut analysis = Analysis::new(trace.knowledge(), selection);
+        let mut analysis = trace.analysis(selection);
         analysis.shares = options.format.has_stacks().then(ContentionShares::default);
         let mut moment = options.at.map(|at| Moment::new(at.resolve(start)));
         let mut take = |records: &[u8]| {

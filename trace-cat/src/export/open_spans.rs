@@ -48,7 +48,7 @@ impl OpenSpans {
         is_in: &SpanCaller,
         ended: &mut Vec<ProgramSpan>,
     ) {
-        let text = ProgramText::Function(process, function);
+        let text = ProgramText::Function(process, function, 0);
         self.leave_all_but_callers(text, site, (thread, time), is_in, ended);
         self.push(OpenSpan { text, site, from: time, lane: 0 });
     }
@@ -97,7 +97,7 @@ impl OpenSpans {
         ended: &mut Vec<ProgramSpan>,
     ) {
         let calls = |span: &OpenSpan| match span.text {
-            ProgramText::Function(process, function) => is_in(process, function, site),
+            ProgramText::Function(process, function, _) => is_in(process, function, site),
             _ => false,
         };
         let functions = |span: &&OpenSpan| matches!(span.text, ProgramText::Function(..));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn function(address: u64) -> ProgramText {
-        ProgramText::Function(0, address)
+        ProgramText::Function(0, address, 0)
     }
 
     #[test]

@@ -7,8 +7,8 @@ pub enum ProgramText {
     Name(u64),
     /// The number of an event that has no name.
     Number(u8),
-    /// The address of a function, and the process that it is in.
-    Function(u32, u64),
+    /// The process that a function is in, its address, and since when it has been there.
+    Function(u32, u64, u64),
 }
 
 /// The names of the values of an event that has a number.

@@ -23,8 +23,8 @@ pub struct ProgramEvents {
     ended: Vec<ProgramSpan>,
 }
 
-/// The symbol of a process's code at an address, which is a return address or the beginning of a function.
-type SymbolCache = HashMap<(u32, u64, bool), Option<Rc<str>>, RandomState>;
+/// The symbol of a process's code at an address from a time on, which is a return address or the beginning of a function.
+type SymbolCache = HashMap<(u32, u64, u64, bool), Option<Rc<str>>, RandomState>;
 
 /// The function that a return address, or else an address that is the beginning of one, is in.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl ProgramEvents {
             return;
         }
         let text = match number {
-            _ if category == FUNC => ProgramText::Function(names.analysis.threads[thread as usize].process, a1),
+            _ if category == FUNC => ProgramText::Function(names.analysis.threads[thread as usize].process, a1, 0),
             USER_SPAN | USER_MARK | USER_COUNTER => ProgramText::Name(a1),
             USER_OBJECT => return,
             number => ProgramText::Number(number),
@@ -50,8 +50,8 @@ impl ProgramEvents {
         let spans = self.threads.entry(thread).or_default();
         let mut has_begin = true;
         match (text, number, record.which) {
-            (ProgramText::Function(process, function), 1, _) => {
-                let is_in = |process, function, site| self.functions.has(process, function, site, names);
+            (ProgramText::Function(process, function, _), 1, _) => {
+                let is_in = |process, function, site| self.functions.has(process, function, (site, time), names);
                 spans.enter((process, function, a2), (thread, time), &is_in, &mut self.ended);
             }
             (ProgramText::Function(..), 2, _) => has_begin = spans.leave((text, a2), thread, time, &mut self.ended),
@@ -67,17 +67,20 @@ impl ProgramEvents {
                 out.push(ProgramEvent::Mark { thread, time, text, values });
             }
         }
-        out.extend(self.ended.drain(..).map(ProgramEvent::Span));
+        let span = |span: ProgramSpan| ProgramSpan { text: text_at(span.text, span.from, names), ..span };
+        out.extend(self.ended.drain(..).map(|ended| ProgramEvent::Span(span(ended))));
         if !has_begin {
+            let text = text_at(text, time, names);
             out.push(ProgramEvent::MissingBegin { thread, time, text });
         }
     }
 
     /// Ends the spans of a thread that has ended at `time`.
-    pub fn end_thread(&mut self, thread: u32, time: u64, out: &mut Vec<ProgramEvent>) {
+    pub fn end_thread(&mut self, thread: u32, time: u64, names: TraceNames, out: &mut Vec<ProgramEvent>) {
         if let Some(mut spans) = self.threads.remove(&thread) {
             spans.end_all(thread, time, &mut self.ended);
-            out.extend(self.ended.drain(..).map(ProgramEvent::Span));
+            let span = |span: ProgramSpan| ProgramSpan { text: text_at(span.text, span.from, names), ..span };
+            out.extend(self.ended.drain(..).map(|ended| ProgramEvent::Span(span(ended))));
         }
     }
 
@@ -89,13 +92,24 @@ impl ProgramEvents {
     }
 }
 
+/// A text as it is at a time: where libraries were closed, other functions may have the same address at other times.
+fn text_at(text: ProgramText, time: u64, names: TraceNames) -> ProgramText {
+    match text {
+        ProgramText::Function(process, address, _) => {
+            ProgramText::Function(process, address, names.unchanged_since(process, address, time))
+        }
+        _ => text,
+    }
+}
+
 impl FunctionNames {
-    /// Whether a return address is in a function.
-    fn has(&self, process: u32, function: u64, site: u64, names: TraceNames) -> bool {
+    /// Whether a return address is in a function at a time.
+    fn has(&self, process: u32, function: u64, (site, time): (u64, u64), names: TraceNames) -> bool {
         let found = |address, is_return| {
+            let since = names.unchanged_since(process, address, time);
             let mut known = self.known.borrow_mut();
-            let find = || names.function_symbol(process, address, is_return).map(Rc::from);
-            known.entry((process, address, is_return)).or_insert_with(find).clone()
+            let find = || names.function_symbol(process, address, time, is_return).map(Rc::from);
+            known.entry((process, address, since, is_return)).or_insert_with(find).clone()
         };
         found(function, false).is_some_and(|function| found(site, true) == Some(function))
     }

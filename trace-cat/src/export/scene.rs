@@ -92,10 +92,10 @@ impl<'a> TimelineScene<'a> {
                 name.map_or_else(|| format!("{id:#x}"), |name| name.to_string())
             }
             ProgramText::Number(number) => format!("user.{number:02}"),
-            ProgramText::Function(process, address) => self
+            ProgramText::Function(process, address, since) => self
                 .names
-                .function_symbol(process, address, false)
-                .unwrap_or_else(|| self.names.function_name(process, address)),
+                .function_symbol(process, address, since, false)
+                .unwrap_or_else(|| self.names.function_name(process, address, since)),
         }
     }
 

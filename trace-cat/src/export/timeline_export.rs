@@ -87,6 +87,7 @@ impl TimelineExport {
     /// Takes what a process's trinfo shows by now; before its first record the first time.
     pub fn know(&mut self, pid: u32, recorded: RecordedProcess) {
         self.analysis.knowledge.insert(pid, recorded.knowledge);
+        self.analysis.know_code(pid, recorded.code_of_programs());
         self.sources.recorded.insert(pid, recorded);
     }
 
@@ -129,7 +130,8 @@ impl TimelineExport {
                 continue;
             }
             if let TimelineEvent::ThreadEnd { thread, time } = event {
-                self.program_events.end_thread(thread, time, &mut self.found);
+                let names = self.sources.scene(&self.analysis).names;
+                self.program_events.end_thread(thread, time, names, &mut self.found);
                 self.draw_program_events(out);
             }
             let scene = self.sources.scene(&self.analysis);

@@ -190,6 +190,8 @@ impl LiveExport {
     fn add(&mut self, lines: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         let mut records = Vec::new();
         NumericRecord::append_lines(lines, &mut records);
+        // What these are in may be in the place of a library that was closed.
+        self.learn_changes(self.known.keys().copied().collect());
         for mut record in NumericRecord::of_bytes(&records) {
             // One that arrived late is drawn where it arrived: what is written stays.
             self.time = record.time.max(self.time);

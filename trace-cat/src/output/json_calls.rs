@@ -75,11 +75,10 @@ impl JsonCallsFormat {
     }
 
     fn put_call(&mut self, call: &Call, out: &mut Vec<u8>) {
-        let records = [call.entry, call.returned].into_iter().flatten();
-        let stack = records
-            .fold(None, |found, record| found.or_else(|| self.stacks.remove(&(call.pid, call.lwp, record.time))));
-        let keys = stack.map(|stack| match &self.frame_names {
-            Some(names) => stack_key(&stack, &names.of(call.pid, &stack)),
+        let mut times = [call.entry, call.returned].into_iter().flatten().map(|record| record.time);
+        let stack = times.find_map(|time| Some((self.stacks.remove(&(call.pid, call.lwp, time))?, time)));
+        let keys = stack.map(|(stack, time)| match &self.frame_names {
+            Some(names) => stack_key(&stack, &names.of(call.pid, &stack, time)),
             None => stack_key(&stack, &stack.texts()),
         });
         put_call(call, &self.open_calls, &self.names, &keys.unwrap_or_default(), out);

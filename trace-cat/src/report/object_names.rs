@@ -52,7 +52,8 @@ impl ObjectNames {
         let variable = || {
             let process = &analysis.processes[object.process as usize];
             let program = recorded.get(&process.pid)?.program(process.image)?;
-            symbols.variable_name(&program.maps, object.address, object.kind.size())
+            let first_use = analysis.sites.sites[object.site as usize].time;
+            symbols.variable_name(&program.maps, (object.address, first_use), object.kind.size())
         };
         let places = &mut self.places;
         let from_place = || {

@@ -34,6 +34,8 @@ pub struct RecordedProcess {
     pub names: HashMap<u64, String>,
     /// The exit of a process makes no record.
     leaves_ends_out: bool,
+    /// By how much the times of its records are ahead of those in its trinfo.
+    shift: i64,
 }
 
 /// A program that a process executed.
@@ -53,6 +55,7 @@ impl RecordedProcess {
         let mut recorded = RecordedProcess::default();
         (recorded.notes, recorded.ring) = (process.notes.clone(), process.ring.clone());
         recorded.knowledge.own_pid = process.own_pid;
+        recorded.shift = process.shift;
         for path in process.info_paths() {
             if let Ok(text) = read_info(&path) {
                 recorded.add_text(&text);
@@ -100,7 +103,7 @@ impl RecordedProcess {
                     let comm: Vec<u8> = info::unescape(value).collect();
                     program.comm = String::from_utf8_lossy(&comm).escape_debug().to_string();
                 }
-                b"map" => program.maps.add(value),
+                b"map" | b"unmap" | b"maps" | b"maps_partial" => program.maps.add_line(key, value, self.shift),
                 b"events" => program.records = Some(program.records == Some(true) || !value.is_empty()),
                 _ => {}
             }
@@ -112,6 +115,11 @@ impl RecordedProcess {
     /// Notes that records of the process are complete only from a time on.
     pub fn add_incompleteness(&mut self, complete_from: u64) {
         self.knowledge.complete_from = self.knowledge.complete_from.max(complete_from);
+    }
+
+    /// The code of its programs.
+    pub fn code_of_programs(&self) -> Vec<&CodeMaps> {
+        self.programs.iter().map(|program| &program.maps).collect()
     }
 
     /// Why calls are missing or may be. Rings that have overwritten nothing are no reason.
@@ -129,9 +137,9 @@ impl RecordedProcess {
         self.programs.get(image as usize).or(self.programs.last())
     }
 
-    /// Where an address in the code of one of the programs is.
-    pub fn code(&self, image: u32, address: u64) -> CodeAddress<'_> {
-        self.program(image).map_or(CodeAddress::Unknown(address), |program| program.maps.find(address))
+    /// Where an address in the code of one of the programs was at a time.
+    pub fn code(&self, image: u32, address: u64, time: u64) -> CodeAddress<'_> {
+        self.program(image).map_or(CodeAddress::Unknown(address), |program| program.maps.find(address, time))
     }
 }
 
@@ -193,7 +201,7 @@ mod tests {
         assert_eq!(process.program(0).unwrap().comm, "a sh");
         assert_eq!(
             [(0, 0x1010), (1, 0x1010), (7, 0x2fff), (1, 0x3000)]
-                .map(|(image, address)| process.code(image, address).place()),
+                .map(|(image, address)| process.code(image, address, 5).place()),
             ["sh+0x510", "a b+0x10", "late+0x1fff", "[unmapped]"]
         );
         assert!(process.knowledge.only_blocked && !process.knowledge.is_partial);

@@ -49,7 +49,7 @@ impl<'a> TraceNames<'a> {
         let state = self.analysis.sites.sites.get(site as usize).filter(|_| site > 0)?;
         let stack = self.analysis.sites.stack(site);
         let code: Vec<CodeAddress> =
-            stack.addresses.into_iter().map(|address| self.code(state.process, address)).collect();
+            stack.addresses.into_iter().map(|address| self.code(state.process, address, state.time)).collect();
         Some(self.symbols.site_name(&code))
     }
 
@@ -59,7 +59,7 @@ impl<'a> TraceNames<'a> {
         let (state, stack) = (&sites.sites[site as usize], sites.stack(site));
         let unnamed = |function: String| CodeFrame { function, ..CodeFrame::default() };
         let mut frames = Vec::new();
-        for code in stack.addresses.iter().map(|address| self.code(state.process, *address)) {
+        for code in stack.addresses.iter().map(|address| self.code(state.process, *address, state.time)) {
             let named = self.symbols.call_frames(code);
             // Without a stack, the name of the site has what is known.
             frames.extend((named.is_empty() && state.stack > 0).then(|| unnamed(code.place())));
@@ -77,28 +77,35 @@ impl<'a> TraceNames<'a> {
         if state.stack == 0 {
             return Some(vec![place]);
         }
-        let code = stack.addresses.iter().map(|address| self.code(state.process, *address));
+        let code = stack.addresses.iter().map(|address| self.code(state.process, *address, state.time));
         let mut names: Vec<String> = code.flat_map(|code| self.symbols.frame_names(code)).collect();
         names.extend(stack.is_cut_off.then(|| CUT_OFF_FRAME.to_owned()));
         names.reverse();
         Some(names)
     }
 
-    /// The name of the function at an address in the code of a process.
-    pub fn function_name(&self, process: u32, address: u64) -> String {
-        self.symbols.function_name(self.code(process, address))
+    /// The name of the function at an address in the code of a process at a time.
+    pub fn function_name(&self, process: u32, address: u64, time: u64) -> String {
+        self.symbols.function_name(self.code(process, address, time))
     }
 
-    /// The symbol of the function that begins at an address, or that a return address is in.
-    pub fn function_symbol(&self, process: u32, address: u64, is_return: bool) -> Option<String> {
-        self.symbols.symbol(self.code(process, address), is_return)
+    /// The symbol of the function that begins at an address, or that a return address is in, at a time.
+    pub fn function_symbol(&self, process: u32, address: u64, time: u64, is_return: bool) -> Option<String> {
+        self.symbols.symbol(self.code(process, address, time), is_return)
     }
 
-    /// Where an address in the code of a process is.
-    pub fn code(&self, process: u32, address: u64) -> CodeAddress<'a> {
+    /// Where an address in the code of a process was at a time.
+    pub fn code(&self, process: u32, address: u64, time: u64) -> CodeAddress<'a> {
         let process = &self.analysis.processes[process as usize];
         let recorded = self.recorded.get(&process.pid);
-        recorded.map_or(CodeAddress::Unknown(address), |recorded| recorded.code(process.image, address))
+        recorded.map_or(CodeAddress::Unknown(address), |recorded| recorded.code(process.image, address, time))
+    }
+
+    /// Since when what an address in the code of a process is in at a time has not changed.
+    pub fn unchanged_since(&self, process: u32, address: u64, time: u64) -> u64 {
+        let process = &self.analysis.processes[process as usize];
+        let program = self.recorded.get(&process.pid).and_then(|recorded| recorded.program(process.image));
+        program.map_or(0, |program| program.maps.unchanged_since(address, time))
     }
 
     /// The name that a thread was given, or that of its program, or of its start routine.
@@ -110,7 +117,7 @@ impl<'a> TraceNames<'a> {
         }
         let process = &self.analysis.processes[thread.process as usize];
         let start = thread.start.filter(|_| !process.is_main(thread.lwp));
-        let routine = start.and_then(|start| self.symbols.routine_name(self.code(thread.process, start)));
+        let routine = start.and_then(|start| self.symbols.routine_name(self.code(thread.process, start, thread.begin)));
         // Threads inherit it.
         routine.or_else(|| {
             let program = self.recorded.get(&process.pid)?.program(process.image)?;

@@ -30,9 +30,9 @@ fn compile(directory: &Path, flags: &[&str]) -> Vec<u8> {
 fn names(path: &Path, code: Range<u64>, data: Range<u64>) -> [Vec<String>; 2] {
     let symbols = Symbolizer::new(Vec::new(), &[]);
     let mut maps = CodeMaps::default();
-    maps.add(format!("0x1000 0x100000 0x1000 - {}", path.display()).as_bytes());
-    let functions = code.step_by(3).map(|address| symbols.call_name(maps.find(address)));
-    let variables = data.step_by(4).filter_map(|address| symbols.variable_name(&maps, address, 8));
+    maps.add_line(b"map", format!("0x1000 0x100000 0x1000 - {}", path.display()).as_bytes(), 0);
+    let functions = code.step_by(3).map(|address| symbols.call_name(maps.find(address, 1)));
+    let variables = data.step_by(4).filter_map(|address| symbols.variable_name(&maps, (address, 1), 8));
     [functions.collect(), variables.collect()]
 }
 

@@ -131,10 +131,10 @@ mod tests {
             compiler.current_dir(directory.path()).args(["-g", "-O1"]).args(flags).arg(&source).arg("-o").arg(&path);
             assert!(compiler.status().unwrap().success());
             let mut maps = CodeMaps::default();
-            maps.add(format!("0x1000 0x100000 0x1000 - {}", path.display()).as_bytes());
+            maps.add_line(b"map", format!("0x1000 0x100000 0x1000 - {}", path.display()).as_bytes(), 0);
             let names = |skip: &[String]| {
                 let symbols = Symbolizer::new(Vec::new(), skip);
-                let names = (0x1000..0x2000).map(|address| symbols.call_name(maps.find(address)));
+                let names = (0x1000..0x2000).map(|address| symbols.call_name(maps.find(address, 1)));
                 names.filter(|name| name.contains("source.cc")).collect::<BTreeSet<String>>()
             };
             let found = names(&[]);

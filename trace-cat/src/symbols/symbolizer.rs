@@ -129,10 +129,10 @@ impl Symbolizer {
         self.frames(address, 1)
     }
 
-    /// The static variable at an address in the memory of a program, and the part of it, not larger than `size`, that is there:
-    /// `queue_lock`, `table.locks[3]`, `table+0x18`.
-    pub fn variable_name(&self, maps: &CodeMaps, address: u64, size: u64) -> Option<String> {
-        let map = maps.module_before(address)?;
+    /// The static variable at an address in the memory of a program at a time, and the part of it, not larger than `size`, that is
+    /// there: `queue_lock`, `table.locks[3]`, `table+0x18`.
+    pub fn variable_name(&self, maps: &CodeMaps, (address, time): (u64, u64), size: u64) -> Option<String> {
+        let map = maps.module_before(address, time)?;
         self.module(map).variable_name(map, address, size, &self.debug_directories)
     }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::trace::file_names::is_subdirectory;
 
 /// The most bytes of a trinfo that are read: enough for a hundred thousand mappings, or threads of rings.
-const INFO_MAX: u64 = 16 << 20;
+pub const INFO_MAX: u64 = 16 << 20;
 
 /// Descriptors that are not for kept files: three standard ones, and one for a file that each of some threads opens.
 const RESERVED: usize = 10;

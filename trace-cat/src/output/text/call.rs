@@ -102,7 +102,7 @@ impl TextLine<'_> {
                 }
                 ColumnLayout::Function => {
                     self.put_separator(start);
-                    let name = self.names.function(fields.pid(), bits(text));
+                    let name = self.names.function(fields.pid(), bits(text), fields.time());
                     self.put(name.as_bytes());
                 }
                 ColumnLayout::LimitTimespec => {

@@ -21,9 +21,9 @@ impl LineNames {
         LineNames { interned, functions: LazyLock::new(Box::new(|| FrameNames::new(groups))) }
     }
 
-    /// The name of the function of process `pid` that begins at `address`.
-    pub fn function(&self, pid: u32, address: u64) -> String {
-        self.functions.of_function(pid, address).concat()
+    /// The name of the function of process `pid` that began at `address` at a time.
+    pub fn function(&self, pid: u32, address: u64, time: u64) -> String {
+        self.functions.of_function(pid, address, time).concat()
     }
 }
 

@@ -88,7 +88,7 @@ impl LineWriter {
         if let Some(names) = &self.frame_names
             && let Some(stack) = plan.stack(number).filter(|stack| **stack != CallStack::default())
         {
-            write_frames(names, fields.pid(), stack, 0, out);
+            write_frames(names, fields, stack, 0, out);
         }
     }
 

@@ -211,7 +211,7 @@ impl TextFormat {
         let mut stack = CallStack::default();
         let part = planner.held_stack().unwrap_or(&mut stack);
         part.add(fields.which(), fields.arguments().map(bits));
-        *shown = write_frames(names, fields.pid(), &stack, *shown, out);
+        *shown = write_frames(names, &fields, &stack, *shown, out);
     }
 
     /// Appends the lines of `records` as `make_plan` plans them.

@@ -20,12 +20,15 @@ use super::wakeups::{Waker, Wakeup};
 use crate::report::critical_path::{CriticalPath, ThreadActivities};
 use crate::report::lock_order::{LockCycle, LockOrder};
 use crate::report::misuse::{ErrorColumns, MisuseTable, SuspectedMisuse};
+use crate::symbols::CodeMaps;
 
 /// What the records of a trace show so far.
 #[derive(Debug)]
 pub struct Analysis {
     /// What each process's trinfo shows of its records.
     pub knowledge: HashMap<u32, Knowledge>,
+    /// The code of the programs that processes executed one after the other, where they have closed libraries.
+    pub changed_code: HashMap<u32, Vec<CodeMaps>>,
     pub selection: WaitSelection,
     /// The record in progress is in the selected time.
     pub is_counting: bool,
@@ -124,6 +127,7 @@ impl Analysis {
     pub fn new(knowledge: HashMap<u32, Knowledge>, selection: WaitSelection) -> Analysis {
         Analysis {
             knowledge,
+            changed_code: HashMap::new(),
             selection,
             is_counting: true,
             processes: Vec::new(),

@@ -6,9 +6,11 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use spec::futex_locks::FutexLock;
 
+use super::code_changes::{CodeChanges, SiteKey};
 use super::histogram::DurationHistogram;
 use super::numeric_record::NumericRecord;
 use crate::record::call_stack::CallStack;
+use crate::symbols::CodeMaps;
 
 /// The most sites, and the most frames of all stacks, that are kept; calls beyond that have the site of their address.
 const SITES_MAX: usize = 1 << 18;
@@ -20,8 +22,11 @@ const CUT_OFF: u64 = 1;
 #[derive(Debug)]
 pub struct SiteTable {
     pub sites: Vec<SiteState>,
-    /// By process, address and stack.
-    indexes: HashMap<(u32, u64, u32), u32, RandomState>,
+    /// By process, address and stack, and by what the code was there.
+    indexes: HashMap<(SiteKey, u64), u32, RandomState>,
+    code_changes: CodeChanges,
+    /// The time of the record in progress.
+    time: u64,
     /// The next frame outwards, and the address; the first one stands for no frame.
     frames: Vec<(u32, u64)>,
     frame_indexes: HashMap<(u32, u64), u32, RandomState>,
@@ -39,6 +44,8 @@ pub struct SiteState {
     pub address: u64,
     /// The innermost frame of their stack; 0 if it was not recorded.
     pub stack: u32,
+    /// The time of the first one: what the code is there may depend on it.
+    pub time: u64,
     pub calls: u64,
     pub waits: u64,
     /// How long they were.
@@ -58,6 +65,8 @@ impl SiteTable {
         SiteTable {
             sites: vec![SiteState::default()],
             indexes: HashMap::default(),
+            code_changes: CodeChanges::default(),
+            time: 0,
             frames: vec![(0, 0)],
             frame_indexes: HashMap::default(),
             next: Default::default(),
@@ -74,16 +83,18 @@ impl SiteTable {
             return 0;
         }
         let key = (process, address, self.stack);
-        if let Some(&known) = self.indexes.get(&key) {
+        let code = self.code_of(key);
+        if let Some(&known) = self.indexes.get(&(key, code)) {
             return known;
         }
         if self.stack > 0 && self.sites.len() >= SITES_MAX {
             self.stack = 0;
             return self.intern(process, address);
         }
-        self.sites.push(SiteState { process, address, stack: self.stack, ..SiteState::default() });
+        let (stack, time) = (self.stack, self.time);
+        self.sites.push(SiteState { process, address, stack, time, ..SiteState::default() });
         let index = self.sites.len() as u32 - 1;
-        self.indexes.insert(key, index);
+        self.indexes.insert((key, code), index);
         index
     }
 
@@ -100,7 +111,7 @@ impl SiteTable {
 
     /// Takes the record in progress. Returns how many records its stack has.
     pub fn begin_record(&mut self, record: &NumericRecord) -> u64 {
-        self.stack = 0;
+        (self.stack, self.time) = (0, record.time);
         if self.next.2 == 0 {
             return 0;
         }
@@ -131,24 +142,41 @@ impl SiteTable {
         outer
     }
 
+    /// Takes what code a process has had at which time.
+    pub fn know_code(&mut self, process: u32, maps: &CodeMaps) {
+        self.code_changes.set(process, maps);
+    }
+
+    /// What the code of a call is at the time of the record in progress.
+    fn code_of(&mut self, key: SiteKey) -> u64 {
+        let (time, frames) = (self.time, &self.frames);
+        let addresses = || addresses_of(frames, key).addresses;
+        self.code_changes.code_of(key, time, addresses)
+    }
+
     /// The stack of a site, as far as it is known.
     pub fn stack(&self, site: u32) -> CallStack {
-        let state = &self.sites[site as usize];
-        let (mut stack, mut frame) = (CallStack::default(), state.stack);
-        while frame > 0 {
-            let (outer, address) = self.frames[frame as usize];
-            if address == CUT_OFF {
-                stack.is_cut_off = true;
-            } else {
-                stack.addresses.push(address);
-            }
-            frame = outer;
-        }
-        if stack.addresses.is_empty() && state.address > 0 {
-            stack.addresses.push(state.address);
-        }
-        stack
+        let SiteState { process, address, stack, .. } = self.sites[site as usize];
+        addresses_of(&self.frames, (process, address, stack))
     }
+}
+
+/// The stack of a call, as far as it is known.
+fn addresses_of(frames: &[(u32, u64)], (_, address, mut frame): SiteKey) -> CallStack {
+    let mut stack = CallStack::default();
+    while frame > 0 {
+        let (outer, address) = frames[frame as usize];
+        if address == CUT_OFF {
+            stack.is_cut_off = true;
+        } else {
+            stack.addresses.push(address);
+        }
+        frame = outer;
+    }
+    if stack.addresses.is_empty() && address > 0 {
+        stack.addresses.push(address);
+    }
+    stack
 }
 
 #[cfg(test)]

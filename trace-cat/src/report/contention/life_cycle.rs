@@ -10,6 +10,7 @@ use super::tables::{ImageEnd, InheritedHold, OngoingCall, ProgramState, ThreadFa
 use super::timeline_event::TimelineEvent;
 use super::wait_shares::Holder;
 use crate::report::critical_path::WaitEnd;
+use crate::symbols::CodeMaps;
 
 /// Kinds of proc_fork whose child goes on with the parent's memory.
 const COPYING_FORKS: [u64; 4] = [0, 6, 7, 8];
@@ -146,8 +147,29 @@ impl Analysis {
         });
         let process = self.processes.len() as u32 - 1;
         self.process_of_pid.insert(pid, process);
+        self.know_code_of(process);
         self.recent_threads.iter_mut().for_each(|recent| recent.2 = u32::MAX);
         process
+    }
+
+    /// Takes what is known by now of the code of the programs that the process with this ID executed, one after the other.
+    pub fn know_code(&mut self, pid: u32, programs: Vec<&CodeMaps>) {
+        if !programs.iter().any(|maps| maps.has_changes()) {
+            return;
+        }
+        self.changed_code.insert(pid, programs.into_iter().cloned().collect());
+        let processes = self.processes.iter().zip(0..).filter(|(process, _)| process.pid == pid);
+        let processes: Vec<u32> = processes.map(|(_, index)| index).collect();
+        processes.into_iter().for_each(|process| self.know_code_of(process));
+    }
+
+    /// Lets sites of a process be those of its code.
+    pub fn know_code_of(&mut self, process: u32) {
+        let ProgramState { pid, image, .. } = self.processes[process as usize];
+        let programs = self.changed_code.get(&pid);
+        if let Some(maps) = programs.and_then(|programs| programs.get(image as usize).or(programs.last())) {
+            self.sites.know_code(process, maps);
+        }
     }
 
     /// Whether a record shows that a process has executed another program: the thread that began to has made it, and it is not the

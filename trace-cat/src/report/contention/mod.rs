@@ -13,6 +13,7 @@ mod analysis;
 mod blame;
 mod blame_limits;
 mod call_sites;
+mod code_changes;
 mod contention_shares;
 mod dispatch;
 mod finish;

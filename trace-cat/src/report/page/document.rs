@@ -246,7 +246,7 @@ impl<'a> Document<'a> {
             "thread": thread.lwp,
             "pid": process.pid,
             "name": self.view.thread_name(*index),
-            "start": thread.start.map(|start| self.view.function_name(thread.process, start)),
+            "start": thread.start.map(|start| self.view.function_name(thread.process, start, thread.begin)),
             "begin": self.time(thread.begin),
             "end": has_end.then(|| self.time(self.view.thread_end(thread))),
             "contention": thread.contention,

@@ -258,14 +258,14 @@ impl<'a> ReportView<'a> {
         self.names().frame_names(site)
     }
 
-    /// The name of the function at an address in the code of a process.
-    pub fn function_name(&self, process: u32, address: u64) -> String {
-        self.names().function_name(process, address)
+    /// The name of the function at an address in the code of a process at a time.
+    pub fn function_name(&self, process: u32, address: u64, time: u64) -> String {
+        self.names().function_name(process, address, time)
     }
 
-    /// Where an address in the code of a process is.
-    pub fn code(&self, process: u32, address: u64) -> CodeAddress<'a> {
-        self.names().code(process, address)
+    /// Where an address in the code of a process was at a time.
+    pub fn code(&self, process: u32, address: u64, time: u64) -> CodeAddress<'a> {
+        self.names().code(process, address, time)
     }
 
     /// The name that a thread was given, or that of its program, or of its start routine.

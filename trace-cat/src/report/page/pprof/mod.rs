@@ -17,7 +17,7 @@ use prost::Message as _;
 use super::stacks::UNKNOWN_SITE;
 use super::tables::thread_label;
 use super::view::ReportView;
-use crate::report::contention::{Holder, ShareKey, WaitCause, WaitSum};
+use crate::report::contention::{Holder, ShareKey, SiteState, WaitCause, WaitSum};
 use crate::symbols::{CodeAddress, CodeFrame, CodeMap};
 use message::{Function, Label, Location, Mapping, Profile, ProfileSample, SourceLine, ValueType};
 
@@ -35,7 +35,7 @@ struct Builder<'a> {
     texts: HashMap<String, i64>,
     mappings: HashMap<*const CodeMap, u64>,
     /// By process and address.
-    locations: HashMap<(u32, u64), u64>,
+    locations: HashMap<(u32, u64, u64), u64>,
     /// By name and file.
     functions: HashMap<(i64, i64), u64>,
 }
@@ -127,22 +127,23 @@ impl<'a> Builder<'a> {
     /// The locations of a site's stack, the innermost first.
     fn locations(&mut self, site: u32) -> Vec<u64> {
         let sites = &self.view.analysis.sites;
-        let process = sites.sites[site as usize].process;
+        let SiteState { process, time, .. } = sites.sites[site as usize];
         let addresses = sites.stack(site).addresses;
         if addresses.is_empty() {
-            return vec![self.location(process, 0)];
+            return vec![self.location(process, 0, time)];
         }
-        addresses.into_iter().map(|address| self.location(process, address)).collect()
+        addresses.into_iter().map(|address| self.location(process, address, time)).collect()
     }
 
-    /// The location of a return address; 0 stands for a site that is not known. Its address is in the call instruction, which ends
+    /// The location of a return address at a time; 0 stands for a site that is not known. Its address is in the call instruction, which ends
     /// before the return address.
-    fn location(&mut self, process: u32, address: u64) -> u64 {
-        if let Some(&id) = self.locations.get(&(process, address)) {
+    fn location(&mut self, process: u32, address: u64, time: u64) -> u64 {
+        let since = self.view.names().unchanged_since(process, address, time);
+        if let Some(&id) = self.locations.get(&(process, address, since)) {
             return id;
         }
         let view = self.view;
-        let code = (address > 0).then(|| view.code(process, address));
+        let code = (address > 0).then(|| view.code(process, address, time));
         let mapping_id = if let Some(CodeAddress::InFile(map, _)) = code { self.mapping(map) } else { 0 };
         let id = self.profile.location.len() as u64 + 1;
         let frames = code.map(|code| view.symbols.call_frames(code)).unwrap_or_default();
@@ -152,7 +153,7 @@ impl<'a> Builder<'a> {
             line.push(self.line(&CodeFrame { function, ..CodeFrame::default() }));
         }
         self.profile.location.push(Location { id, mapping_id, address: address.saturating_sub(1), line });
-        self.locations.insert((process, address), id);
+        self.locations.insert((process, address, since), id);
         id
     }
 
