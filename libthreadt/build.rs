@@ -35,8 +35,8 @@ use prototypes::{is_c11, parameters, result_type, sets_errno};
 use symbols::{FIRST_VERSION, Symbol, optional_functions};
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
-/// mostly to calibrate, what `src/unwind/` calls, and what `src/hooks/unrecorded.rs`, `user.rs` and `sandbox.rs` hook.
-const HELPERS: [&str; 30] = [
+/// mostly to calibrate, what `src/unwind/` calls, and what `src/hooks/unrecorded.rs`, `libraries.rs`, `user.rs` and `sandbox.rs` hook.
+const HELPERS: [&str; 32] = [
     "__libc_start_main",
     "_dl_find_object",
     "_pthread_cleanup_pop",
@@ -45,6 +45,8 @@ const HELPERS: [&str; 30] = [
     "close",
     "close_range",
     "closefrom",
+    "dl_iterate_phdr",
+    "dlclose",
     "dup2",
     "dup3",
     "prctl",
@@ -70,7 +72,11 @@ const HELPERS: [&str; 30] = [
 ];
 
 /// Those of them that a libc may be without, with their versions.
-const OPTIONAL_HELPERS: [(&str, &str); 2] = [("close_range", "GLIBC_2.34"), ("closefrom", "GLIBC_2.34")];
+const OPTIONAL_HELPERS: [(&str, &str); 3] =
+    [("close_range", "GLIBC_2.34"), ("closefrom", "GLIBC_2.34"), ("dlclose", "GLIBC_2.2.5")];
+
+/// Those that are in a library which the program may open and close while it runs: libdl, before glibc 2.34.
+const CLOSABLE_HELPERS: [&str; 1] = ["dlclose"];
 
 /// One value of the `values` cell as an expression over `result` and the parameters: a parameter, `*PARAMETER` for the int
 /// that the call stored there, `rval` or `result`, `0`, or a call of a function in `src/glibc/`. A value that begins with `?`
@@ -331,16 +337,19 @@ fn main() {
         let (Symbol { name, version, .. }, ident) = (symbol, symbol.ident());
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
-            "chroot" | "close_range" | "fexecve" | "_Fork" | "forkpty" | "prctl" | "setns" | "syscall" | "unshare" => {
-                "missing_with_errno"
-            }
+            "chroot" | "close_range" | "dlclose" | "fexecve" | "_Fork" | "forkpty" | "prctl" | "setns" | "syscall"
+            | "unshare" => "missing_with_errno",
             _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
             _ if is_c11(name) => "missing_c11",
             _ => "missing",
         };
         let version = version.map_or("None".to_owned(), |version| format!("Some(c\"{version}\")"));
-        writeln!(next, "pub static {ident}: NextFunction = NextFunction::new(c\"{name}\", {version}, {substitute});")
-            .unwrap();
+        let is_closable = CLOSABLE_HELPERS.contains(name);
+        writeln!(
+            next,
+            "pub static {ident}: NextFunction = NextFunction::new(c\"{name}\", {version}, {substitute}, {is_closable});"
+        )
+        .unwrap();
     }
     let all: Vec<String> = names.iter().map(|symbol| format!("&{}", symbol.ident())).collect();
     writeln!(next, "static ALL: [&NextFunction; {}] = [{}];", all.len(), all.join(", ")).unwrap();

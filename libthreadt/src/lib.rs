@@ -22,7 +22,8 @@
 //!
 //! On the way of a record, and in every hook:
 //! 1. No allocation, no lock, no libc call but the next function. System calls are raw: they leave errno alone and are
-//!    no cancellation points.
+//!    no cancellation points. Only where a library is closed the linker is asked what it has loaded, under the lock that
+//!    closing takes.
 //! 2. The host is never ended, its signals are never blocked, and it gets what the next function returned. What cannot
 //!    be recorded is counted, and one line on stderr reports it.
 //! 3. Every hook works before the constructor, after the destructors, in a signal handler, on a small stack, in a

@@ -21,13 +21,14 @@ const THREAD_LOCAL_MAX: u64 = 128;
 const PANICS: [&str; 5] =
     ["panic_bounds_check", "panic_fmt", "panic_cannot_unwind", "panic_nounwind", "panic_nounwind_fmt"];
 
-/// Hooks that record nothing: these functions change what the library may do or what the clock shows.
-const WITHOUT_RECORD: [&str; 20] = [
+/// Hooks that record nothing: these functions change what the library may do, what the clock shows, or what code is where.
+const WITHOUT_RECORD: [&str; 21] = [
     "__libc_start_main",
     "chroot",
     "close",
     "close_range",
     "closefrom",
+    "dlclose",
     "dup2",
     "dup3",
     "prctl",

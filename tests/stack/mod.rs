@@ -1,6 +1,7 @@
 //! `THR_TRACE_STACK`: the call stacks of calls that waited or failed.
 
 mod hostile;
+mod libraries;
 mod records;
 mod shapes;
 

@@ -5,7 +5,6 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spec::EventSet;
 use spec::info::RINGS_REUSED;
-use spec::record::NANOS_PER_SECOND;
 use spec::tables::EVENTS;
 
 use crate::clock;
@@ -15,7 +14,7 @@ use crate::glibc::object_words;
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, slot_layout};
 use crate::sys::{self, SetOnce, UnknownClockError, path};
-use crate::trace_dir::info_file::{self, InfoWriter};
+use crate::trace_dir::info_file::{self, InfoWriter, time_text};
 use crate::trace_dir::{command_line, executable_maps, identity, interned_names};
 
 static SCRATCH: SetOnce<[u8; 4096]> = SetOnce::new([0; 4096]);
@@ -42,6 +41,16 @@ pub fn write_before_exec() {
         interned_names::write_last(writer);
         write_completeness(writer);
     });
+}
+
+/// Before and after a library is closed: writes what is new and what is gone, so that the trace shows what was where at any
+/// time. Returns whether that was possible.
+pub fn write_libraries() -> bool {
+    let is_done = may_write() && info_file::append_in_turn(executable_maps::write_at_close);
+    if !is_done {
+        executable_maps::note_missing_reading();
+    }
+    is_done
 }
 
 /// Before records are written to their file: writes what is new, unless that was done less than a second ago.
@@ -163,16 +172,8 @@ fn write_clock_error(writer: &mut InfoWriter) {
     writer.raw(b" ");
     writer.raw(number.format(clock::wall_clock_lead()).as_bytes());
     writer.raw(b" ");
-    write_time(writer, now, b":");
+    time_text(now, b':').for_each(|byte| writer.raw(&[byte]));
     writer.raw(b"\n");
-}
-
-/// Writes a time in seconds, the separator, and nanoseconds with their leading zeros.
-fn write_time(writer: &mut InfoWriter, time: u64, separator: &[u8]) {
-    let mut number = itoa::Buffer::new();
-    writer.raw(number.format(time / NANOS_PER_SECOND).as_bytes());
-    writer.raw(separator);
-    writer.raw(number.format(NANOS_PER_SECOND + time % NANOS_PER_SECOND).as_bytes().get(1..).unwrap_or_default());
 }
 
 /// Writes, for each thread whose ring has overwritten records, from when on its trace is complete.
@@ -191,7 +192,7 @@ fn write_completeness(writer: &mut InfoWriter) {
         writer.raw(b"complete_from ");
         writer.raw(number.format(lwp).as_bytes());
         writer.raw(b" ");
-        write_time(writer, from, b".");
+        time_text(from, b'.').for_each(|byte| writer.raw(&[byte]));
         writer.raw(b"\n");
     });
     let reused = PROCESS.reused_rings.load(Relaxed);

@@ -2,6 +2,7 @@ mod absent_functions;
 mod calibration;
 pub mod call_arguments;
 pub mod cleanup_handler;
+pub mod loaded_libraries;
 pub mod next_functions;
 pub mod object_words;
 pub mod unwind_guard;

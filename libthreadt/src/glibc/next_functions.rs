@@ -18,6 +18,8 @@ pub struct NextFunction {
     version: Option<&'static CStr>,
     /// Takes its place where this libc has no such function.
     substitute: extern "C" fn() -> isize,
+    /// If its library was not there at the start, that may be closed again.
+    is_closable: bool,
 }
 
 impl NextFunction {
@@ -28,9 +30,10 @@ impl NextFunction {
         name: &'static CStr,
         version: Option<&'static CStr>,
         substitute: extern "C" fn() -> isize,
+        is_closable: bool,
     ) -> NextFunction {
         let (address, is_libc) = (AtomicPtr::new(core::ptr::null_mut()), AtomicBool::new(false));
-        NextFunction { address, is_libc, name, version, substitute }
+        NextFunction { address, is_libc, name, version, substitute, is_closable }
     }
 
     /// Its address, never null: where this libc has no such function, that of one that only fails.
@@ -73,6 +76,7 @@ impl NextFunction {
         // Where this libc does not have the version, nothing was linked with it, and dlsym gets the default version.
         let versioned = self.version.and_then(|version| find(Some(version)));
         match versioned.or_else(|| find(None)) {
+            Some(definition) if self.is_closable && ARE_LOOKED_UP.load(Relaxed) => definition.address,
             Some(definition) => {
                 self.is_libc.store(definition.is_libc, Relaxed);
                 self.address.store(definition.address.cast_mut(), Relaxed);
@@ -112,11 +116,15 @@ extern "C" fn missing_c11() -> isize {
 /// Whether the process could not create threads when the functions were looked up: it was without libpthread.
 static WITHOUT_THREADS: AtomicBool = AtomicBool::new(false);
 
+/// What is found from now on is in a library that was opened while the program ran.
+static ARE_LOOKED_UP: AtomicBool = AtomicBool::new(false);
+
 /// Looks up all of them, so that no hook has to while the program runs.
 pub fn look_up_all() {
     for function in ALL {
         function.address();
     }
+    ARE_LOOKED_UP.store(true, Relaxed);
     WITHOUT_THREADS.store(!pthread_create.is_known(), Relaxed);
 }
 
@@ -134,10 +142,10 @@ mod tests {
 
     #[test]
     fn whether_a_function_is_known_is_asked_without_a_search() {
-        let there = NextFunction::new(c"pthread_mutex_lock", None, missing);
+        let there = NextFunction::new(c"pthread_mutex_lock", None, missing, false);
         assert!(!there.is_known());
         assert!(there.address_if_any().is_some() && there.is_known());
-        let absent = NextFunction::new(c"no_such_function_anywhere", None, missing);
+        let absent = NextFunction::new(c"no_such_function_anywhere", None, missing, false);
         assert!(absent.address_if_any().is_none() && !absent.is_known());
     }
 }

@@ -223,6 +223,7 @@ mod fork;
 mod functions;
 mod futex;
 mod join;
+mod libraries;
 mod mutex;
 mod once;
 mod program_main;

@@ -1,6 +1,7 @@
 mod daemon;
 mod exec;
 mod final_flush;
+mod libraries;
 mod namespace;
 mod open_files;
 mod process_exit;
@@ -18,6 +19,7 @@ mod left_records_tests;
 pub use daemon::{Daemon, daemon};
 pub use exec::exec;
 pub use final_flush::finish;
+pub use libraries::{after_close, before_close};
 pub use namespace::change_namespace;
 pub use open_files::{change_file_size_limit, close_descriptor, close_descriptors_from, replace_descriptor};
 #[cfg(not(test))]

@@ -3,18 +3,22 @@
 //! They are read from `/proc/self/maps`, because the linker's own list may change during a walk. The build IDs are read
 //! through `/proc/self/mem`, where reading a mapping that goes away fails, and does not kill.
 //!
+//! Libraries come and go, and the address of a closed one is soon another one's. So a reading writes what is new and what is
+//! gone, with the times from which that holds: new mappings were there before it, and those that are gone not after it.
+//!
 //! Forked children mostly have their parent's mappings, and many children live for less time than all this takes. So the
 //! lines are kept, and a child whose executable mappings have the same size as its parent's takes them over.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use spec::info::escape;
 
-use super::info_file::{InfoWriter, hex_digit, nonzero_hash};
+use super::info_file::{InfoWriter, hex_digit, hex_number, time_text};
+use super::present_lines::PresentLines;
+use crate::clock;
 use crate::sys::{self, Fd, SetOnce};
 
-/// Lines that trinfo has already, by hash. When it is full, every line is taken for new.
-static WRITTEN_LINES: SetOnce<[u64; 1024]> = SetOnce::new([0; 1024]);
+static PRESENT_LINES: SetOnce<PresentLines> = SetOnce::new(PresentLines::new());
 static TEXT: SetOnce<[u8; 8192]> = SetOnce::new([0; 8192]);
 
 /// The lines that trinfo has, one behind the other, for forked children.
@@ -25,6 +29,18 @@ static KEPT_LENGTH: AtomicUsize = AtomicUsize::new(0);
 static SIZE_AT_LAST_READ: AtomicU64 = AtomicU64::new(0);
 /// trinfo's lines are the parent's, and this process has not read its own mappings.
 static ARE_PARENTS: AtomicBool = AtomicBool::new(false);
+
+/// How often the mappings are read because libraries are closed: readings must not take the program's time for ever.
+const READINGS_MAX: u32 = 4096;
+/// How often they were.
+static READINGS: AtomicU32 = AtomicU32::new(0);
+/// After how many bytes of lines no more is read then: they must not fill the disk.
+const BYTES_MAX: usize = 1 << 22;
+
+/// Since when libraries are missing in the readings, a reading of the clock; 0 if none is.
+static MISSING_SINCE: AtomicU64 = AtomicU64::new(0);
+/// trinfo has that time.
+static IS_PARTIAL_WRITTEN: AtomicBool = AtomicBool::new(false);
 
 /// Longest build ID that is written, bytes.
 const BUILD_ID_MAX: usize = 32;
@@ -38,7 +54,10 @@ pub fn write_all(writer: &mut InfoWriter) {
         return writer.raw(lines);
     }
     // SAFETY: the one writer of trinfo calls this.
-    unsafe { WRITTEN_LINES.get_mut() }.fill(0);
+    unsafe { PRESENT_LINES.get_mut() }.count = 0;
+    READINGS.store(0, Relaxed);
+    MISSING_SINCE.store(0, Relaxed);
+    IS_PARTIAL_WRITTEN.store(false, Relaxed);
     KEPT_LENGTH.store(0, Relaxed);
     write_new(writer);
 }
@@ -48,6 +67,44 @@ pub fn write_last(writer: &mut InfoWriter) {
     if !(ARE_PARENTS.load(Relaxed) && has_size_of_last_read()) {
         write_new(writer);
     }
+}
+
+/// Before and after a library is closed: as [`write_new`], unless that was done too often.
+pub fn write_at_close(writer: &mut InfoWriter) {
+    // SAFETY: the one writer of trinfo calls this.
+    let is_full = unsafe { PRESENT_LINES.get_mut() }.is_full();
+    let readings = READINGS.load(Relaxed);
+    if readings < READINGS_MAX && KEPT_LENGTH.load(Relaxed) < BYTES_MAX && !is_full {
+        READINGS.store(readings + 1, Relaxed);
+        write_new(writer);
+    } else {
+        note_missing_reading();
+        write_partial(writer);
+    }
+}
+
+/// A library is closed, and that is in no reading.
+pub fn note_missing_reading() {
+    // ORDERING: Relaxed; the first time counts, and who writes it sees one of them.
+    _ = MISSING_SINCE.compare_exchange(0, clock::now_fenced().max(1), Relaxed, Relaxed);
+}
+
+/// Whether libraries are missing in the readings, so that further ones are of no use.
+pub fn is_partial() -> bool {
+    MISSING_SINCE.load(Relaxed) != 0
+}
+
+/// Writes a line `maps_partial SECONDS:NANOSECONDS` once, if libraries are missing from that time on.
+fn write_partial(writer: &mut InfoWriter) {
+    let since = MISSING_SINCE.load(Relaxed);
+    if since != 0 && !IS_PARTIAL_WRITTEN.swap(true, Relaxed) {
+        KeptLines { writer, time: Some(since) }.begin_group(b"maps_partial ");
+    }
+}
+
+/// Lets the next reader of the mappings not rely on the last reading.
+pub fn forget_size() {
+    SIZE_AT_LAST_READ.store(0, Relaxed);
 }
 
 /// Whether the executable mappings have the size that they had when this process, or the one that it was forked from, last
@@ -74,33 +131,44 @@ fn kibibytes(value: &[u8]) -> Option<u64> {
     core::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Writes a `map START END OFFSET BUILD-ID PATH` line for each executable mapping that is not there yet.
+/// Writes a `map START END OFFSET BUILD-ID PATH` line for each executable mapping that trinfo does not have, and an
+/// `unmap START END` line for each that is gone, behind lines `maps SECONDS:NANOSECONDS`.
 pub fn write_new(writer: &mut InfoWriter) {
     ARE_PARENTS.store(false, Relaxed);
     SIZE_AT_LAST_READ.store(0, Relaxed);
+    write_partial(writer);
     // SAFETY: the one writer of trinfo calls this.
-    let (written, text) = unsafe { (WRITTEN_LINES.get_mut(), TEXT.get_mut()) };
+    let (present, text) = unsafe { (PRESENT_LINES.get_mut(), TEXT.get_mut()) };
     // Before the mappings: what is mapped in between will make a difference.
     let size = executable_size(text);
+    let mut lines = KeptLines { writer, time: Some(clock::now_fenced()) };
     let Ok(maps) = Fd::open_proc(c"/proc/self/maps") else { return };
     let memory = Fd::open_proc(c"/proc/self/mem").ok();
+    present.begin_reading();
     // Where the object that the line belongs to begins.
     let mut begin = 0;
     let mut length = 0;
+    let mut is_complete = false;
     while let Some(room) = text.get_mut(length..)
-        && let Ok(more @ 1..) = maps.read(room)
+        && let Ok(more) = maps.read(room)
     {
+        if more == 0 {
+            is_complete = length == 0;
+            break;
+        }
         length += more;
         let mut start = 0;
         while let Some(line) = text.get(start..length)
             && let Some(end) = line.iter().position(|&byte| byte == b'\n')
         {
-            if let Some(mapping) = line.get(..end).and_then(MapsLine::parse) {
+            let line = line.get(..end).unwrap_or_default();
+            if let Some(mapping) = MapsLine::parse(line) {
                 if mapping.offset == 0 {
                     begin = mapping.start;
                 }
-                if mapping.executable && is_new(written, line.get(..end).unwrap_or(b"")) {
-                    mapping.write(&mut KeptLines { writer }, memory.as_ref(), begin);
+                if mapping.executable && present.is_new(line, mapping.start..mapping.end) {
+                    lines.begin_group(b"maps ");
+                    mapping.write(&mut lines, memory.as_ref(), begin);
                 }
             }
             start += end + 1;
@@ -108,15 +176,44 @@ pub fn write_new(writer: &mut InfoWriter) {
         text.copy_within(start..length, 0);
         length -= start;
     }
-    SIZE_AT_LAST_READ.store(size.unwrap_or(0), Relaxed);
+    if is_complete {
+        let mut end = Some(clock::now_fenced());
+        present.remove_gone(|range| {
+            // When the reading began, and when it ended.
+            lines.begin_group(b"maps ");
+            lines.time = end.take();
+            lines.begin_group(b"maps ");
+            lines.raw(b"unmap ");
+            lines.hex(range.start);
+            lines.raw(b" ");
+            lines.hex(range.end);
+            lines.raw(b"\n");
+        });
+        SIZE_AT_LAST_READ.store(size.unwrap_or(0), Relaxed);
+    }
 }
 
 /// Writes lines to trinfo and keeps them.
 struct KeptLines<'a> {
     writer: &'a mut InfoWriter,
+    /// From when on the lines that follow hold, a reading of the clock; `None` if that has been written.
+    time: Option<u64>,
 }
 
 impl KeptLines<'_> {
+    /// Writes the key and the time before the first line for which it holds.
+    fn begin_group(&mut self, key: &[u8]) {
+        if let Some(reading) = self.time.take() {
+            self.raw(key);
+            time_text(clock::since_epoch(reading), b':').for_each(|byte| self.raw(&[byte]));
+            self.raw(b"\n");
+        }
+    }
+
+    fn hex(&mut self, number: u64) {
+        hex_number(number).for_each(|digit| self.raw(&[digit]));
+    }
+
     fn raw(&mut self, bytes: &[u8]) {
         self.writer.raw(bytes);
         let length = KEPT_LENGTH.load(Relaxed);
@@ -130,21 +227,6 @@ impl KeptLines<'_> {
     fn escaped(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|&byte| self.raw(escape(byte).as_bytes()));
     }
-}
-
-/// Notes a line, and returns whether it was new.
-fn is_new(written: &mut [u64], line: &[u8]) -> bool {
-    let hash = nonzero_hash(line);
-    for place in written {
-        if *place == hash {
-            return false;
-        }
-        if *place == 0 {
-            *place = hash;
-            return true;
-        }
-    }
-    true
 }
 
 /// A line of `/proc/self/maps`.
@@ -177,9 +259,7 @@ impl<'a> MapsLine<'a> {
     fn write(&self, writer: &mut KeptLines<'_>, memory: Option<&Fd>, begin: u64) {
         writer.raw(b"map ");
         for number in [self.start, self.end, self.offset] {
-            writer.raw(b"0x");
-            let digits = (16 - number.leading_zeros() / 4).max(1);
-            (0..digits).rev().for_each(|place| writer.raw(&[hex_digit(number >> (4 * place))]));
+            writer.hex(number);
             writer.raw(b" ");
         }
         let mut id = [0; BUILD_ID_MAX];
@@ -259,13 +339,5 @@ mod tests {
         let anonymous = MapsLine::parse(b"00400000-00401000 rw-p 00000000 00:00 0 ").unwrap();
         assert_eq!((anonymous.path, anonymous.executable), (&b""[..], false));
         assert!(MapsLine::parse(b"nonsense").is_none());
-    }
-
-    #[test]
-    fn a_line_is_new_once() {
-        let mut written = [0; 2];
-        assert!(is_new(&mut written, b"a") && is_new(&mut written, b"b"));
-        assert!(!is_new(&mut written, b"a"));
-        assert!(is_new(&mut written, b"c"), "a full table takes everything for new");
     }
 }

@@ -4,6 +4,7 @@ use core::ffi::CStr;
 
 use spec::info::escape;
 use spec::names::{FileName, PROCESS_MASK};
+use spec::record::NANOS_PER_SECOND;
 
 use super::{directory, sandbox_spares};
 use crate::process_state;
@@ -38,19 +39,43 @@ static WRITING: Hold = Hold::new();
 /// the file cannot be opened.
 #[inline(always)]
 pub fn append(content: impl FnOnce(&mut InfoWriter)) {
-    if !WRITING.take() {
-        return;
+    if WRITING.take() {
+        append_held(content);
     }
-    // SAFETY: WRITING excludes all others.
+}
+
+/// The same, but waits up to a second or so for another thread that is writing; whether `content` was called.
+#[inline(always)]
+pub fn append_in_turn(content: impl FnOnce(&mut InfoWriter)) -> bool {
+    const TRIES: u32 = 10_000;
+    const PAUSE_NS: i64 = 50_000;
+    for _ in 0..TRIES {
+        if WRITING.take() {
+            return append_held(content);
+        }
+        // This thread itself was interrupted by a signal handler.
+        if WRITING.holder().is_some_and(|holder| holder.lwp() == sys::thread_id()) {
+            return false;
+        }
+        sys::sleep(PAUSE_NS);
+    }
+    false
+}
+
+#[inline(always)]
+fn append_held(content: impl FnOnce(&mut InfoWriter)) -> bool {
+    // SAFETY: the caller has taken WRITING, which excludes all others.
     let writer = unsafe { WRITER.get_mut() };
     // What a jump has left is closed by its note.
     core::mem::forget(writer.fd.take());
-    if writer.open() {
+    let is_open = writer.open();
+    if is_open {
         content(writer);
         writer.flush();
         writer.fd = None;
     }
     WRITING.release();
+    is_open
 }
 
 /// Lets what follows go to the trinfo of the directory to which the process has moved.
@@ -112,6 +137,24 @@ fn own_name() -> FileName {
 pub fn nonzero_hash(bytes: &[u8]) -> u64 {
     let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step).max(1)
+}
+
+/// A number in hexadecimal digits, `0x1f`.
+pub fn hex_number(number: u64) -> impl Iterator<Item = u8> {
+    let digits = (16 - number.leading_zeros() / 4).max(1);
+    b"0x".iter().copied().chain((0..digits).rev().map(move |place| hex_digit(number >> (4 * place))))
+}
+
+/// A time in seconds, the separator, and nanoseconds with their leading zeros.
+pub fn time_text(time: u64, separator: u8) -> impl Iterator<Item = u8> {
+    let (mut seconds, mut nanoseconds) = (itoa::Buffer::new(), itoa::Buffer::new());
+    // The leading digit keeps the zeros behind it.
+    let fraction = nanoseconds.format(NANOS_PER_SECOND + time % NANOS_PER_SECOND).as_bytes();
+    let mut text = [0; 32];
+    let whole = seconds.format(time / NANOS_PER_SECOND).as_bytes();
+    let bytes = whole.iter().chain([&separator]).chain(fraction.get(1..).unwrap_or_default());
+    let length = text.iter_mut().zip(bytes).map(|(place, &byte)| *place = byte).count();
+    text.into_iter().take(length)
 }
 
 /// The last hexadecimal digit of `value`.
@@ -184,9 +227,7 @@ impl InfoWriter {
 
     /// Adds a number in hexadecimal digits.
     pub fn hex(&mut self, number: u64) {
-        self.raw(b"0x");
-        let digits = (16 - number.leading_zeros() / 4).max(1);
-        (0..digits).rev().for_each(|place| self.raw(&[hex_digit(number >> (4 * place))]));
+        hex_number(number).for_each(|digit| self.raw(&[digit]));
     }
 
     pub fn number(&mut self, key: &str, value: u64) {

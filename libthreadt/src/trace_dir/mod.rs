@@ -7,6 +7,7 @@ pub mod identity;
 pub mod info_file;
 pub mod interned_names;
 pub mod names_owner;
+mod present_lines;
 mod recorded_parent;
 pub mod sandbox_spares;
 mod shared_clock;

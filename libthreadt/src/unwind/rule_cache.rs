@@ -1,8 +1,8 @@
 //! The rules of addresses that were met before, for all threads of the process.
 //!
 //! A table without locks. An entry is two words of a rule, and their exclusive or with the key, so that a reader finds an entry
-//! that another thread, or a signal handler, is changing not equal to the key that it wants. The key has the module's place: where
-//! another library has been loaded at the address of a closed one, its sections are elsewhere. A rule that is wrong nevertheless
+//! that another thread, or a signal handler, is changing not equal to the key that it wants. The key has the module's place,
+//! and changes when modules were closed: another one may be loaded at the address of a closed one. A rule that is wrong nevertheless
 //! leads to a wrong frame, and to no access outside the stack.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
