@@ -334,6 +334,14 @@ fn holds_go_across_a_fork_and_end_with_an_exec() {
     assert_eq!([held(1, 16), held(2, 16), held(2, 32)], [25, 15, 12]);
     assert_eq!(blamed(&analysis, 32), []);
 
+    // The child initialises what it began with, as functions of pthread_atfork do.
+    let mut lines = lock(10, 1, &[16]).to_vec();
+    lines.extend([(20, 1, "11:1:1", &[0][..]), (25, 21, "11:2:0", &[1]), (30, 21, "2:1:0", &[16, 0, 0, 0])]);
+    lines.extend([(35, 1, "11:1:2", &[2, 0, 0][..]), (40, 1, "2:1:0", &[16, 0, 0, 0])]);
+    let (analysis, _) = analysed(&lines);
+    let held: Vec<u64> = analysis.objects.iter().map(|object| object.figures.hold.sum()).collect();
+    assert_eq!((held, analysis.missing.releases), (vec![0, 5], 1));
+
     let mut lines = lock(10, 1, &[16]).to_vec();
     lines.extend([(15, 2, "2:2:1", &[16][..]), (20, 1, "11:3:1", &[])]);
     lines.extend(lock(30, 1, &[16]));

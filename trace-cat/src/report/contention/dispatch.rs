@@ -3,7 +3,7 @@
 use spec::tables::{USER, USER_OBJECT};
 
 use super::analysis::Analysis;
-use super::holds::Release;
+use super::holds::{Hold, Release};
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind::{self, Barrier, Cond, Futex, Mutex, Rmutex, Rwlock, Sema, Spin};
 use super::tables::ImageEnd;
@@ -242,8 +242,13 @@ impl Analysis {
             if state.figures.calls > 1 {
                 self.order.renew(object);
             }
-            let state = &mut self.objects[object as usize];
-            let lost = state.occupancy.lose_holds();
+            let holds = self.objects[object as usize].occupancy.lose_holds();
+            // A function that pthread_atfork(3) lets a child call may initialise what the forking thread had locked.
+            let process = &self.processes[self.threads[thread as usize].process as usize];
+            let forked_at = process.parent.map(|_| process.begin);
+            let is_inherited = |hold: &Hold| hold.holder.thread == thread && Some(hold.from) == forked_at;
+            let (inherited, lost): (Vec<Hold>, Vec<Hold>) = holds.into_iter().partition(is_inherited);
+            inherited.into_iter().for_each(|hold| self.account_hold(object, hold, record.time));
             self.lose_holds(object, &lost);
         }
     }

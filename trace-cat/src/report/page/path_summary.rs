@@ -131,7 +131,9 @@ fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut St
     let shown = objects.iter().flatten().filter(|(_, object)| is_shown(object));
     for (row, object) in shown.take(OBJECTS_MAX.min(top)) {
         *text += &format!("  {:>7}  holding {}\n", share(object.time), row.label(view));
-        *text += &format!("           {} times: shorter holds can gain at most {}\n", object.holds, share(object.time));
+        let times = if object.holds == 1 { "time" } else { "times" };
+        *text +=
+            &format!("           {} {times}: shorter holds can gain at most {}\n", object.holds, share(object.time));
         for site in object.sites.iter().take(SITES_MAX) {
             if let Some(place) = view.place(site.site) {
                 *text += &format!("           {:>7} from {place}\n", share(site.time));
