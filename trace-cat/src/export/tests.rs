@@ -93,7 +93,7 @@ fn reported(records: &[NumericRecord], times: &Range<u64>) -> (Sums, u64) {
         add("wait", &object.figures.wait);
         add("hold", &object.figures.hold);
     }
-    (sums, analysis.objects.iter().flat_map(|object| &object.figures.wakers).map(|(_, count)| count).sum())
+    (sums, analysis.objects.iter().flat_map(|object| object.figures.wakers.in_order()).map(|(_, count)| count).sum())
 }
 
 /// A field of a protobuf message.

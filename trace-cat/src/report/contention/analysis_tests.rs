@@ -51,7 +51,7 @@ pub(super) fn figures(analysis: &Analysis, address: u64) -> (u64, u64, u64, u64,
 pub(super) fn blamed(analysis: &Analysis, address: u64) -> Vec<(u32, u64, u64)> {
     let objects = analysis.objects.iter().filter(|object| object.address == address);
     let mut blame: Vec<_> = objects
-        .flat_map(|object| &object.figures.blamed)
+        .flat_map(|object| object.figures.blamed.in_order())
         .map(|(holder, time)| {
             let lwp = analysis.threads[holder.thread as usize].lwp;
             (lwp, analysis.sites.sites[holder.site as usize].address, *time)
@@ -64,7 +64,7 @@ pub(super) fn blamed(analysis: &Analysis, address: u64) -> Vec<(u32, u64, u64)> 
 /// Who ended waits for the object at an address: LWPs with counts.
 pub(super) fn wakers(analysis: &Analysis, address: u64) -> Vec<(u32, u64)> {
     let objects = analysis.objects.iter().filter(|object| object.address == address);
-    let wakers = objects.flat_map(|object| &object.figures.wakers);
+    let wakers = objects.flat_map(|object| object.figures.wakers.in_order());
     let mut wakers: Vec<_> =
         wakers.map(|((thread, _), count)| (analysis.threads[*thread as usize].lwp, *count)).collect();
     wakers.sort_unstable();

@@ -1,6 +1,8 @@
 //! How much is kept of holders and wakers.
 
-use super::small_vectors::add_sum;
+use std::hash::Hash;
+
+use super::caller_sums::CallerSums;
 
 /// How many holders and wakers are kept of all objects together; when there are so many, an object gets no more than a few.
 const CALLERS_MAX: usize = 1 << 21;
@@ -22,13 +24,13 @@ pub struct BlameLimits {
 
 impl BlameLimits {
     /// Adds to the sum of a caller; returns whether it is kept.
-    pub fn add<K: Ord>(&mut self, sums: &mut Vec<(K, u64)>, key: K, value: u64) -> bool {
+    pub fn add<K: Ord + Hash + Copy>(&mut self, sums: &mut CallerSums<K>, key: K, value: u64) -> bool {
         let count = sums.len();
         let is_full = self.callers >= CALLERS_MAX && count >= CALLERS_OF_FULL;
-        if is_full && sums.binary_search_by(|(known, _)| known.cmp(&key)).is_err() {
+        if is_full && !sums.contains(&key) {
             return false;
         }
-        add_sum(sums, key, value);
+        sums.add(key, value);
         self.callers += sums.len() - count;
         true
     }
@@ -41,11 +43,11 @@ mod tests {
     #[test]
     fn full_tables_go_on_with_whom_they_have() {
         let mut limits = BlameLimits { callers: CALLERS_MAX - 1, ..BlameLimits::default() };
-        let mut sums = Vec::new();
+        let mut sums = CallerSums::default();
         for key in 0..40 {
             assert_eq!(limits.add(&mut sums, key, 1), key < CALLERS_OF_FULL);
         }
         assert!(limits.add(&mut sums, 3, 5));
-        assert_eq!((sums.len(), sums[3]), (CALLERS_OF_FULL, (3, 6)));
+        assert_eq!((sums.len(), sums.in_order()[3]), (CALLERS_OF_FULL, (3, 6)));
     }
 }

@@ -56,6 +56,9 @@ impl Analysis {
         for (end, thread) in waiting {
             self.account_last_holds(thread, end);
         }
+        for object in self.objects.numbers().collect::<Vec<u32>>() {
+            self.objects[object as usize].figures.complete();
+        }
         for process in 0..self.processes.len() as u32 {
             if self.processes[process as usize].end != ImageEnd::Exec {
                 self.draw_process_end(process);

@@ -1,5 +1,7 @@
 //! Percentiles of durations in little memory.
 
+use std::borrow::Cow;
+
 use super::small_vectors::insert;
 
 /// How many buckets there are between a power of two and the next. Durations in one bucket differ by at most 1/32.
@@ -8,12 +10,19 @@ const BUCKETS_PER_OCTAVE_LOG: u32 = 5;
 /// Counts of durations in buckets whose width grows with the duration. Only buckets that are not empty take memory.
 #[derive(Clone, Debug, Default)]
 pub struct DurationHistogram {
-    /// In ascending order.
+    /// In ascending order, but for the last ones.
     buckets: Vec<Bucket>,
+    /// How many at the end are durations that have not been counted in their buckets yet.
+    recent: u32,
     count: u64,
     sum: u64,
     max: u64,
 }
+
+/// The most durations that are not counted in their buckets yet, and with how many buckets there may be some. To find the buckets of
+/// several durations one after the other costs little more than to find one, because memory is what takes time.
+const RECENT_MAX: u32 = 8;
+const RECENT_FROM: usize = 32;
 
 /// The number of a bucket in the upper bits, and how many durations it has. What does not fit stands in further elements of the same
 /// bucket. There are a hundred of these in each of two histograms of an object: numbers and counts of 16 bytes took a third of a
@@ -55,12 +64,42 @@ impl DurationHistogram {
         self.count += 1;
         self.sum = self.sum.saturating_add(duration);
         self.max = self.max.max(duration);
-        self.count_in(bucket(duration), 1);
+        let number = bucket(duration);
+        if self.buckets.len() < RECENT_FROM {
+            return self.count_in(number, 1);
+        }
+        let end = self.buckets.len();
+        insert(&mut self.buckets, end, Bucket::new(number, 1));
+        self.recent += 1;
+        if self.recent == RECENT_MAX {
+            self.count_recent();
+        }
+    }
+
+    /// Counts all durations in their buckets.
+    fn count_recent(&mut self) {
+        while self.recent > 0 {
+            self.recent -= 1;
+            if let Some(bucket) = self.buckets.pop() {
+                self.count_in(bucket.number(), bucket.count());
+            }
+        }
+    }
+
+    /// The buckets in ascending order.
+    fn counted(&self) -> Cow<'_, [Bucket]> {
+        if self.recent == 0 {
+            return Cow::Borrowed(&self.buckets);
+        }
+        let mut counted = self.clone();
+        counted.count_recent();
+        Cow::Owned(counted.buckets)
     }
 
     /// Adds durations to a bucket.
     fn count_in(&mut self, number: u16, mut count: u64) {
-        let end = self.buckets.partition_point(|bucket| bucket.number() <= number);
+        let in_order = &self.buckets[..self.buckets.len() - self.recent as usize];
+        let end = in_order.partition_point(|bucket| bucket.number() <= number);
         if let Some(last) = end.checked_sub(1).map(|index| &mut self.buckets[index]).filter(|it| it.number() == number)
         {
             let added = count.min(COUNT_MAX - last.count());
@@ -96,7 +135,8 @@ impl DurationHistogram {
 
     /// The duration in the middle of each bucket that is not empty, and its count; of a bucket with millions several times.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.buckets.iter().map(|bucket| (middle(bucket.number()), bucket.count()))
+        let buckets = self.counted().into_owned();
+        buckets.into_iter().map(|bucket| (middle(bucket.number()), bucket.count()))
     }
 
     /// How many durations there are from each power of two to the next, as the exponent and the count. 0 counts as 1.
@@ -115,14 +155,15 @@ impl DurationHistogram {
     /// The mean, percentiles (nearest rank, at most 3 % off) and the longest; `None` without a duration.
     pub fn summary(&self) -> Option<DurationSummary> {
         let mean = self.sum.checked_div(self.count)?;
+        let buckets = self.counted();
         let percentile = |percent: u64| {
             let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100) as u64;
             let mut below = 0;
-            let bucket = self.buckets().find(|(_, count)| {
-                below += count;
+            let bucket = buckets.iter().find(|bucket| {
+                below += bucket.count();
                 below >= rank
             });
-            bucket.map_or(0, |(middle, _)| middle).min(self.max)
+            bucket.map_or(0, |bucket| middle(bucket.number())).min(self.max)
         };
         Some(DurationSummary { mean, p50: percentile(50), p90: percentile(90), p99: percentile(99), max: self.max })
     }

@@ -2,10 +2,10 @@
 
 use spec::futex_locks::FutexLock;
 
+use super::caller_sums::CallerSums;
 use super::futex_state::PendingUnlock;
 use super::histogram::DurationHistogram;
 use super::occupancy::Occupancy;
-use super::small_vectors::add_sum;
 use super::wait_shares::Holder;
 use super::wakeups::{Waker, WakeupQueue};
 
@@ -201,12 +201,12 @@ pub struct ObjectFigures {
     pub max_waiters: u32,
     pub handoff: u64,
     pub unknown: u64,
-    /// By holder: how long others waited, in the order of holders.
-    pub blamed: Vec<(Holder, u64)>,
+    /// By holder: how long others waited.
+    pub blamed: CallerSums<Holder>,
     /// The same of those that are not listed.
     pub blamed_others: u64,
     /// By the thread that ended waits, and where: how many.
-    pub wakers: Vec<((u32, u32), u64)>,
+    pub wakers: CallerSums<(u32, u32)>,
     /// Signals and broadcasts that no thread waited for.
     pub wasted_signals: u64,
     /// The longest waits, the longest first.
@@ -250,16 +250,22 @@ impl ObjectFigures {
         self.max_waiters = self.max_waiters.max(other.max_waiters);
         self.handoff += other.handoff;
         self.unknown += other.unknown;
-        other.blamed.iter().for_each(|(holder, time)| add_sum(&mut self.blamed, *holder, *time));
+        self.blamed.merge(&other.blamed);
         self.blamed_others += other.blamed_others;
-        other.wakers.iter().for_each(|(waker, count)| add_sum(&mut self.wakers, *waker, *count));
+        self.wakers.merge(&other.wakers);
         self.wasted_signals += other.wasted_signals;
         other.worst.iter().for_each(|wait| self.add_worst(*wait));
     }
 
     /// How long others waited for each thread and the site where it had acquired the object.
     pub fn holders(&self) -> Vec<((u32, u32), u64)> {
-        self.blamed.iter().map(|(holder, time)| ((holder.thread, holder.site), *time)).collect()
+        self.blamed.in_order().iter().map(|(holder, time)| ((holder.thread, holder.site), *time)).collect()
+    }
+
+    /// Completes the figures, after all waits have been added.
+    pub fn complete(&mut self) {
+        self.blamed.put_in_order();
+        self.wakers.put_in_order();
     }
 
     /// Adds a wait to the longest, if it is one of them.

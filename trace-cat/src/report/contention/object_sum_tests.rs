@@ -124,3 +124,38 @@ fn a_condition_returns_to_the_mutex_that_it_released() {
     });
     assert!(analysis.objects.iter().any(|object| object.address == 16 * COUNT));
 }
+
+#[test]
+fn each_of_many_holders_has_its_blame_in_the_report() {
+    const HOLDERS: u64 = 300;
+    let mut records = Vec::new();
+    // Thread 1 waits 10 ns for each of the others, which call at a place of their own.
+    for number in 0..HOLDERS {
+        let (time, lwp) = (100 * (number + 1), 2 + (number * 7 % HOLDERS) as u32);
+        let site = |mut record: NumericRecord| {
+            record.arguments[4] = 0x1000 + u64::from(lwp);
+            record
+        };
+        let [entry, returned] = lock(time, lwp, 16);
+        let [wait, mut acquired] = lock(time + 10, 1, 16);
+        (acquired.time, acquired.arguments[1]) = (time + 20, 1);
+        records.extend([
+            site(entry),
+            returned,
+            wait,
+            site(unlock(time + 20, lwp, 16)),
+            acquired,
+            unlock(time + 21, 1, 16),
+        ]);
+    }
+    let analysis = analysed_with_paths(&records, Knowledge::default());
+    let figures = &analysis.objects.iter().next().unwrap().figures;
+    let lwp = |thread: u32| analysis.threads[thread as usize].lwp;
+    let mut blamed: Vec<_> = figures.holders().into_iter().map(|((thread, _), time)| (lwp(thread), time)).collect();
+    let mut wakers: Vec<_> =
+        figures.wakers.in_order().iter().map(|((thread, _), count)| (lwp(*thread), *count)).collect();
+    assert!(figures.holders().is_sorted());
+    [&mut blamed, &mut wakers].into_iter().for_each(|list| list.sort_unstable());
+    let of_each = |sum: u64| (2..2 + HOLDERS as u32).map(|lwp| (lwp, sum)).collect::<Vec<_>>();
+    assert_eq!((blamed, wakers), (of_each(10), of_each(1)));
+}

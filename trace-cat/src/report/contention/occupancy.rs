@@ -72,11 +72,13 @@ impl Occupancy {
 
     /// Ends all holds, because somebody else has the object although no release is recorded. Returns those that were recorded.
     pub fn lose_holds(&mut self) -> Vec<Hold> {
-        let holds = std::mem::take(&mut self.holds);
-        if !holds.is_empty() {
-            holds.iter().for_each(|hold| self.log.rewrite_hold(hold.holder, hold.from, false));
-            self.released_at = None;
+        if self.holds.is_empty() {
+            // Its memory is for the next holder.
+            return Vec::new();
         }
+        let holds = std::mem::take(&mut self.holds);
+        holds.iter().for_each(|hold| self.log.rewrite_hold(hold.holder, hold.from, false));
+        self.released_at = None;
         holds.into_iter().filter(|hold| hold.is_recorded).collect()
     }
 

@@ -268,7 +268,7 @@ fn analysed_in(times: Range<u64>, records: &[NumericRecord], knowledge: Knowledg
         figures.unknown += object.figures.unknown;
         figures.holds += object.figures.hold.count() + object.figures.lost_holds;
         figures.held += object.figures.hold.sum();
-        for (holder, time) in &object.figures.blamed {
+        for (holder, time) in object.figures.blamed.in_order() {
             *figures.blamed.entry(lwp(holder.thread)).or_default() += time;
         }
     }

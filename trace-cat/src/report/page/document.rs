@@ -119,7 +119,8 @@ impl<'a> Document<'a> {
         let (mut blamed, mut wakers) = (0, 0);
         for index in self.rows().flat_map(|row| &row.objects) {
             let figures = &self.view.object(*index).figures;
-            (blamed, wakers) = (blamed + surplus(&figures.blamed), wakers + surplus(&figures.wakers));
+            (blamed, wakers) =
+                (blamed + surplus(figures.blamed.in_order()), wakers + surplus(figures.wakers.in_order()));
         }
         let limits = &self.view.analysis.blame_limits;
         self.leave_out("objects.blamed", limits.blamed_left_out + blamed);

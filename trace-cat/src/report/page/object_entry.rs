@@ -17,11 +17,11 @@ impl Document<'_> {
         let has_blame = row.has_blame(self.view);
         let only_blocked = self.view.analysis.processes[object.process as usize].knowledge.only_blocked;
         let place = |site: u32| self.view.place(site);
-        let blamed = ranked(&figures.blamed).into_iter().take(LIST_MAX).map(|(Holder { thread, site }, time)| {
+        let blamed = ranked(figures.blamed.in_order()).into_iter().take(LIST_MAX).map(|(Holder { thread, site }, time)| {
             json!({ "thread": self.lwp(thread), "pid": self.pid(thread), "site": place(site), "time": time })
         });
         let blamed: Vec<Value> = blamed.collect();
-        let wakers = ranked(&figures.wakers).into_iter().take(LIST_MAX).map(|((thread, site), count)| {
+        let wakers = ranked(figures.wakers.in_order()).into_iter().take(LIST_MAX).map(|((thread, site), count)| {
             json!({ "thread": self.lwp(thread), "pid": self.pid(thread), "site": place(site), "count": count })
         });
         let worst = figures.worst.iter().map(|wait| {

@@ -42,7 +42,7 @@ pub fn objects(view: &ReportView, rows: &[ObjectRow], top: usize, text: &mut Str
         *text += &format!("{waits:>8}{waited:>9}{mean:>9}{p50:>9}{p99:>9}{max:>9}{held:>9}\n");
         if row.has_blame(view) {
             holders(view, &figures, text);
-        } else if let Some(wakers) = place_sums(view, &figures.wakers).first() {
+        } else if let Some(wakers) = place_sums(view, figures.wakers.in_order()).first() {
             let at = wakers.place.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
             *text += &format!("    {} ended by {}{at}\n", wakers.sum, wakers.threads(view));
         }

@@ -106,8 +106,11 @@ fn histograms(view: &ReportView, listed: &ListedObjects) -> Value {
 fn places(view: &ReportView, listed: &ListedObjects, rows: usize) -> Value {
     let places = |row: &ObjectRow| {
         let figures = row.figures(view);
-        let sums =
-            if row.has_blame(view) { place_sums(view, &figures.holders()) } else { place_sums(view, &figures.wakers) };
+        let sums = if row.has_blame(view) {
+            place_sums(view, &figures.holders())
+        } else {
+            place_sums(view, figures.wakers.in_order())
+        };
         let place = |sum: &PlaceSum| json!([short(&sum.threads(view)), sum.place.as_deref().map(short), sum.sum]);
         let places: Vec<Value> = sums.iter().take(PLACES_MAX).map(place).collect();
         (!places.is_empty()).then(|| (view.object_name(row.first()), places.into()))
