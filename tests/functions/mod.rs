@@ -143,3 +143,16 @@ fn a_resolver_that_is_compiled_so_runs() {
     command.run().success();
     assert!(is_balanced(&test.trace()));
 }
+
+/// What a module's functions are is found once, however often libraries come and go.
+#[test]
+fn all_functions_of_a_program_are_recorded_that_closes_libraries() {
+    let test = TestDirectory::new("functions-closings");
+    let program = Program::with_flags("functions/closings.c", &["-g", "-O1", "-ldl", INSTRUMENT]);
+    let library = Program::with_flags("stack/library.c", &["-shared", "-fPIC", "-O1", "-DNAME=call_0"]);
+    let run = test.traced(program).arg(&library).env("THR_TRACE_FUNC", "functions_closings");
+    run.env("THR_TRACE_EVENTS", "func").run().success();
+    let trace = test.trace();
+    assert!(is_balanced(&trace));
+    assert_eq!(functions(&trace).len(), 2 * (600 + 1));
+}

@@ -62,7 +62,7 @@ fn a_library_at_the_address_of_a_closed_one_is_not_named_like_that() {
     let test = TestDirectory::new("stack-libraries");
     let mutexes = run(test.traced(programs().0), "0");
     assert_eq!(named(&test, &mutexes, "> mutex_lock"), (4, 0));
-    for format in ["folded", "json"] {
+    for format in ["folded", "json", "html"] {
         let report = test.native(trace_cat()).args(["report", "-F", format]).arg(test.trace_directory()).run();
         let text = report.success().stdout_text();
         let missing = (0..4).map(|number| format!("call_{number}")).find(|name| !text.contains(name.as_str()));

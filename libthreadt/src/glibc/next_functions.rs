@@ -148,4 +148,12 @@ mod tests {
         let absent = NextFunction::new(c"no_such_function_anywhere", None, missing, false);
         assert!(absent.address_if_any().is_none() && !absent.is_known());
     }
+
+    /// A library that was opened while the program runs is closed, and opened again elsewhere.
+    #[test]
+    fn what_may_be_closed_is_looked_up_each_time() {
+        ARE_LOOKED_UP.store(true, Relaxed);
+        let closable = NextFunction::new(c"pthread_mutex_lock", None, missing, true);
+        assert!(closable.address_if_any().is_some() && !closable.is_known());
+    }
 }

@@ -4,7 +4,6 @@
 //! library is initialised are known.
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::bounded_memory::BoundedMemory;
 use crate::glibc::next_functions;
@@ -24,14 +23,6 @@ struct FoundObject {
 /// Of each module that was loaded at the start: where it begins and ends, and where its `.eh_frame_hdr` is; behind the last
 /// one zeros.
 static AT_START: SetOnce<[[usize; 3]; 128]> = SetOnce::new([[0; 3]; 128]);
-
-/// Changes when modules are closed: others may be loaded where they were, and look alike.
-static CLOSED_MODULES: AtomicU64 = AtomicU64::new(0);
-
-/// When modules are closed: lets the rules that are known be those of other modules.
-pub fn forget_rules() {
-    CLOSED_MODULES.fetch_add(1, Relaxed);
-}
 
 /// Notes the modules that are loaded.
 ///
@@ -72,8 +63,6 @@ impl LoadedModule {
     fn new(range: Range<usize>, eh_frame_header: usize, link_map: usize) -> LoadedModule {
         let identity =
             (range.start as u64).rotate_left(17) ^ (eh_frame_header as u64).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        // ORDERING: Relaxed; a program that calls a module's code has waited until the linker had loaded it.
-        let identity = identity ^ CLOSED_MODULES.load(Relaxed);
         let is_own = range.contains(&(LoadedModule::at as *const ()).addr());
         LoadedModule { range, eh_frame_header, link_map, identity, is_own }
     }

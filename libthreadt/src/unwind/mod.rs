@@ -24,4 +24,5 @@ mod rule_cache;
 mod wild_tests;
 
 pub use call_stack::{CallStack, FrameRegisters};
-pub use loaded_module::{LoadedModule, forget_rules, note_modules};
+pub use loaded_module::{LoadedModule, note_modules};
+pub use rule_cache::forget_rules;

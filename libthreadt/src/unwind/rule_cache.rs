@@ -21,9 +21,18 @@ struct CachedRule {
 static CACHE: [CachedRule; ENTRIES] =
     [const { CachedRule { check: AtomicU64::new(0), words: [AtomicU64::new(0), AtomicU64::new(0)] } }; ENTRIES];
 
+/// Changes when modules are closed: others may be loaded where they were, and look alike.
+static CLOSED_MODULES: AtomicU64 = AtomicU64::new(0);
+
+/// When modules are closed: lets the rules that are known be those of other modules.
+pub fn forget_rules() {
+    CLOSED_MODULES.fetch_add(1, Relaxed);
+}
+
 /// The entry for an address in a module, and its key.
 fn entry_of(module: &LoadedModule, address: usize) -> (&'static CachedRule, u64) {
-    let key = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ module.identity;
+    // ORDERING: Relaxed; a program that calls a module's code has waited until the linker had loaded it.
+    let key = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ module.identity ^ CLOSED_MODULES.load(Relaxed);
     (&CACHE[(key >> 52) as usize & (ENTRIES - 1)], key)
 }
 

@@ -1,8 +1,9 @@
 //! `--recover` as a command: what it prints, and that it may be killed, and run several times at once.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
@@ -69,12 +70,23 @@ fn recovery_prints_what_it_did_and_then_has_nothing_to_do() {
 #[test]
 fn a_running_process_is_left_alone() {
     let (directory, files) = killed();
-    let owner = fs::OpenOptions::new().append(true).open(directory.path().join(TRBUF)).unwrap();
+    // Another process: what this one has open, the children that other tests fork at this moment have open for a while, too.
+    let mut owner = Command::new("sh")
+        .args(["-c", "exec 3>>\"$1\"; echo open; read -r end", "sh", TRBUF])
+        .current_dir(directory.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(owner.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "open\n");
     let output = command(directory.path()).arg("--recover").env("RUST_LOG", "info").output().unwrap();
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(log.contains("trbuf.0000001: its process runs"), "{log}");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
-    drop(owner);
+    drop(owner.stdin.take());
+    owner.wait().unwrap();
     run(directory.path(), &["--recover"]);
     assert_recovered(directory.path(), &files, "when it has ended");
 }
