@@ -57,7 +57,7 @@ fn adopt(slot: Slot, lwp: u32, directory: &Path, position: u32) {
         // SAFETY: within the region's text, which nobody else knows yet.
         unsafe { slot.region_text(0).add(before as usize).write(b'\n') };
     }
-    file_entry(slot, lwp).add_user();
+    file_entry(slot, lwp).add_user(slot);
 }
 
 impl Scene {
@@ -102,7 +102,8 @@ impl Scene {
     /// Makes the calling thread the owner of the first slot.
     pub(super) fn adopt_first(&self, position: u32, write_through: bool) {
         // The thread's file may be the same: the slot must not count as a second user of it.
-        file_entry(self.slots[0], self.slots[0].lwp.load(Relaxed)).remove_user();
+        let lwp = self.slots[0].lwp.load(Relaxed);
+        file_entry(self.slots[0], lwp).remove_user(self.slots[0], lwp);
         adopt(self.slots[0], sys::thread_id(), self.directory.path(), position);
         set_write_through(write_through);
     }

@@ -14,9 +14,10 @@ use super::exec;
 use super::final_flush::flush_all_slots;
 use super::interleaving_tests::{STEPS, Scene, lock_process, nearly_full};
 use crate::process_state::PROCESS;
-use crate::storage::testing::set_slot_layout;
+use crate::recorder::claim_slot;
+use crate::storage::testing::{FRESH, set_slot_layout};
 use crate::storage::thread_local;
-use crate::storage::{RESERVE, capacity};
+use crate::storage::{RESERVE, Slot, capacity, file_entry};
 use crate::sys::interleaving::{Actor, cancel_interrupt, explore, interrupt_at};
 
 /// Runs `work`; the jump of [`leave`] ends it. Returns whether there was one.
@@ -181,6 +182,58 @@ fn jumps_one_after_the_other_leave_no_hole() {
         }
     }
     PROCESS.final_flush_begun.store(0, Relaxed);
+}
+
+/// Handlers that record or do not, and go on or leave by a jump, interrupt two claims of a thread's slot in turn.
+#[test]
+fn a_claim_that_is_interrupted_at_any_step_leaves_one_user_of_the_file() {
+    const CLAIM_STEPS: usize = 16;
+    let _guard = lock_process();
+    let ways = (0..4).map(|way| (way & 1 != 0, way & 2 != 0));
+    for (claims, leaves) in ways {
+        for (first, second) in (0..CLAIM_STEPS).flat_map(|first| (0..CLAIM_STEPS).map(move |second| (first, second))) {
+            explore(0, || {
+                let scene = Scene::new(&[5, 6, 7, 8, 9, 10], SlotLayout::BUFFERS, 0);
+                while Slot::take_from(&FRESH).is_some() {}
+                for &slot in &scene.slots {
+                    let lwp = slot.lwp.load(Relaxed);
+                    file_entry(slot, lwp).remove_user(slot, lwp);
+                    slot.set_lwp(0);
+                    slot.state.store(0, Relaxed);
+                    slot.put_into(&FRESH);
+                }
+                let work = move || {
+                    for step in [first, second] {
+                        until_left(Box::new(move || {
+                            let handler = move || {
+                                if claims && thread_local::current().is_none() {
+                                    claim_slot().expect("there are slots");
+                                }
+                                if leaves {
+                                    leave();
+                                }
+                            };
+                            interrupt_at(step, Box::new(handler));
+                            if thread_local::current().is_none() {
+                                claim_slot().expect("there are slots");
+                            }
+                            cancel_interrupt();
+                        }));
+                        cancel_interrupt();
+                    }
+                    let own = thread_local::current().or_else(claim_slot).expect("there are slots");
+                    let lwp = own.lwp.load(Relaxed);
+                    let entry = file_entry(own, lwp);
+                    // As the first range that the slot takes does.
+                    entry.add_user(own);
+                    assert!(entry.sole_user().is_some(), "several users after jumps at steps {first} and {second}");
+                    entry.remove_user(own, lwp);
+                    thread_local::set_current(None);
+                };
+                (vec![Box::new(work)], Box::new(|| ()))
+            });
+        }
+    }
 }
 
 #[test]

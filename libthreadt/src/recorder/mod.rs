@@ -18,6 +18,8 @@ pub use handler::end as end_handler;
 pub use record::{put, put_pair};
 pub use release_note::{note_release, record_abandoned_release, release_is_recorded};
 pub use return_record::ReturnRecord;
+#[cfg(test)]
+pub use slot_adoption::claim_slot;
 pub use slot_adoption::pthread_self;
 pub use stack_record::{put_mutex, put_result, put_stack};
 pub use switches::{records, switch, switch_at};

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::process_state;
 use crate::storage::{self, Slot, file_entry, thread_local};
-use crate::sys::thread_id;
+use crate::sys::{self, thread_id};
 use crate::trace_dir::directory;
 
 /// `pthread_self()`, as the thread's own memory has it.
@@ -18,11 +18,10 @@ pub fn pthread_self() -> u64 {
 }
 
 /// A slot that this thread owns.
-pub fn adopt_slot() -> Option<Slot> {
+fn adopt_slot() -> Option<Slot> {
     let slot = storage::take_slot()?;
     let (lwp, directory) = (thread_id(), directory::path_of(slot.generation.load(Relaxed).into()));
     slot.adopt(lwp, process_state::recorded_id(), pthread_self(), directory, process_state::writes_through());
-    file_entry(slot, lwp).add_user();
     slot.release_writer();
     // Set again: the final flush may have begun, or the slot become stale, after the word was read and before the slot got an
     // owner.
@@ -32,15 +31,37 @@ pub fn adopt_slot() -> Option<Slot> {
     Some(slot)
 }
 
+/// The slot in which this thread, which has none, records from now on; `None` if it gets none.
+pub fn claim_slot() -> Option<Slot> {
+    use_slot(None, adopt_slot()?)
+}
+
+/// Makes `new` the slot in which this thread records, unless a signal handler has given it another one than `old`.
+///
+/// A signal handler may come at any step, and leave by a jump. Until the thread has the slot, the slot is no user of its
+/// file, and from then on no other claim of the thread begins: the file has no second user.
+fn use_slot(old: Option<Slot>, new: Slot) -> Option<Slot> {
+    sys::observable_step();
+    if !thread_local::replace_current(old, new) {
+        // It is reused after the thread's end.
+        new.end();
+        storage::release_slot(new);
+        return thread_local::current();
+    }
+    sys::observable_step();
+    file_entry(new, new.lwp.load(Relaxed)).add_user(new);
+    Some(new)
+}
+
 /// The slot in which this thread records from now on, because its slot is in a trbuf that the process has left; `None` if
 /// it gets none.
 pub fn replace_stale_slot() -> Option<Slot> {
+    let stale = thread_local::current();
     // A signal handler may have replaced it already.
-    if let Some(current) = thread_local::current().filter(|current| !current.is_stale()) {
+    if let Some(current) = stale.filter(|current| !current.is_stale()) {
         return Some(current);
     }
     let slot = adopt_slot().filter(|slot| !slot.is_stale())?;
     // The note of a release in flight stays where it is, since its thread removes it there. The record is about to be here.
-    thread_local::set_current(Some(slot));
-    Some(slot)
+    use_slot(stale, slot)
 }

@@ -7,7 +7,7 @@ use spec::id;
 
 use super::append::append;
 use super::handler;
-use super::slot_adoption::adopt_slot;
+use super::slot_adoption::claim_slot;
 use crate::clock;
 use crate::control;
 use crate::first_use::{initialise, prepare_files};
@@ -47,17 +47,10 @@ fn claim(records: u32, time: u64) -> Option<Slot> {
     if let Some(cause) = storage::refusal(clock::since_epoch(time)) {
         return lose_without_slot(records, cause, time);
     }
-    let Some(slot) = adopt_slot() else {
+    let Some(slot) = claim_slot() else {
         storage::report_failure(Err(Errno(libc::ENOMEM)));
         return lose_without_slot(records, Errno(libc::ENOMEM), time);
     };
-    if let Some(other) = thread_local::current() {
-        // A signal handler was faster.
-        slot.end();
-        storage::release_slot(slot);
-        return Some(other);
-    }
-    thread_local::set_current(Some(slot));
     take_over_losses(slot);
     let parent = PROCESS.unrecorded_parent.swap(0, Relaxed);
     if parent != 0 && control::records_now(id::PROC_BEGIN) {

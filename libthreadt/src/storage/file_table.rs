@@ -29,12 +29,10 @@ pub struct RecordFileEntry {
     end: AtomicU64,
     /// The copy for readers.
     published: AtomicPtr<FileEntry>,
-    /// How many slots have records for this file, and in the high half how many have ever had.
-    users: AtomicU64,
+    /// Whose slots take ranges of this file ([`super::file_users`]).
+    pub(super) users: AtomicU64,
 }
 
-/// What a new user adds to `users`.
-const NEW_USER: u64 = 1 << 32 | 1;
 /// Entries of the table, one for each `yyy`.
 const ENTRIES: usize = LWP_MASK as usize + 1;
 /// Bytes of the table.
@@ -99,22 +97,6 @@ impl RecordFileEntry {
             published: AtomicPtr::new(null_mut()),
             users: AtomicU64::new(0),
         }
-    }
-
-    /// Notes that a slot has records for this file.
-    pub fn add_user(&self) {
-        self.users.fetch_add(NEW_USER, AcqRel);
-    }
-
-    /// Notes that a slot has no records for this file any more.
-    pub fn remove_user(&self) {
-        self.users.fetch_sub(1, AcqRel);
-    }
-
-    /// A number that is the same as long as no other slot has had records for this file; `None` if several have some.
-    pub fn sole_user(&self) -> Option<u64> {
-        let users = self.users.load(Acquire);
-        (users as u32 <= 1).then_some(users >> 32)
     }
 
     /// The file, once this process has made it or found it.

@@ -1,4 +1,5 @@
 mod file_table;
+mod file_users;
 mod flush;
 mod flush_point;
 mod growth;
@@ -43,5 +44,5 @@ pub mod testing {
     pub use super::file_table::make as make_file_table;
     pub use super::layout::set_slot_layout;
     pub use super::slot_control::new_controls;
-    pub use super::slot_table::{HEADERS, add_chunk, forget as forget_slots};
+    pub use super::slot_table::{FRESH, HEADERS, add_chunk, forget as forget_slots};
 }

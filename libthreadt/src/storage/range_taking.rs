@@ -34,6 +34,8 @@ impl Slot {
         entry: &RecordFileEntry,
         limit: u64,
     ) -> Result<u64> {
+        // A jump may have left the claim of the slot before it was noted.
+        entry.add_user(self);
         let mut is_free = true;
         for interrupted in (0..depth).filter(|lower| self.range_requests[lower & (REGIONS - 1)].is_made()) {
             is_free &= self.complete_request(interrupted, entry, limit)?.is_some();

@@ -108,7 +108,7 @@ fn write_out(slot: Slot, lwp: u32) -> bool {
         let (lost, since) = slot.drop_all();
         slot.lose(lost, errno, since);
     }
-    entry.remove_user();
+    entry.remove_user(slot, lwp);
     slot.set_lwp(0);
     true
 }
@@ -180,7 +180,7 @@ fn take_longest_dead_ring() -> Option<Slot> {
         }
         // OBSERVABLE: the dead thread's records are gone.
         slot.set_lwp(0);
-        file_entry(slot, lwp).remove_user();
+        file_entry(slot, lwp).remove_user(slot, lwp);
         PROCESS.reused_rings.fetch_add(1, Relaxed);
         return Some(slot);
     }

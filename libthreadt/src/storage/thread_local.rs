@@ -23,6 +23,11 @@ fn slot_at(control: NonNull<u8>) -> Slot {
     unsafe { Slot::at(control.cast::<SlotControl>()) }
 }
 
+/// Makes `new` this thread's slot if its slot is still `old`: `false` if a signal handler has given it another one.
+pub fn replace_current(old: Option<Slot>, new: Slot) -> bool {
+    thread_word::replace_address(old.map(|slot| slot.control().cast()), new.control().cast())
+}
+
 pub fn set_current(slot: Option<Slot>) {
     thread_word::set_address(slot.map(|slot| slot.control().cast()));
 }

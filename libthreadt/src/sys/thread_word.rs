@@ -57,6 +57,25 @@ fn store(word: *mut u8) {
     }
 }
 
+/// Stores `new` if the variable is `old`, by one instruction: no signal handler of this thread comes between.
+fn compare_exchange(old: *mut u8, new: *mut u8) -> bool {
+    let is_stored: u8;
+    // SAFETY: writes this thread's variable, if at all.
+    unsafe {
+        asm!(
+            "mov {1}, qword ptr [rip + threadt_word@gottpoff]",
+            "cmpxchg qword ptr fs:[{1}], {0}",
+            "sete {2}",
+            in(reg) new,
+            out(reg) _,
+            out(reg_byte) is_stored,
+            inout("rax") old => _,
+            options(nostack),
+        );
+    }
+    is_stored != 0
+}
+
 /// The address that was set; `None` if none was, and in a thread that makes no system calls.
 #[inline(always)]
 pub fn address() -> Option<NonNull<u8>> {
@@ -74,6 +93,19 @@ pub fn address_in_any_thread() -> Option<NonNull<u8>> {
 pub fn set_address(address: Option<NonNull<u8>>) {
     let address = address.map_or(null_mut(), NonNull::as_ptr);
     store(address.map_addr(|new| new | load().addr() & FLAGS));
+}
+
+/// Sets the address if it is still `old`, in one step for the thread's signal handlers: `false` if it is another one.
+pub fn replace_address(old: Option<NonNull<u8>>, new: NonNull<u8>) -> bool {
+    loop {
+        let word = load();
+        if NonNull::new(word.map_addr(|word| word & !FLAGS)) != old {
+            return false;
+        }
+        if compare_exchange(word, new.as_ptr().map_addr(|new| new | word.addr() & FLAGS)) {
+            return true;
+        }
+    }
 }
 
 /// Whether this thread makes no system calls.
@@ -129,6 +161,21 @@ mod tests {
         assert_eq!((address(), address_in_any_thread(), is_muted()), (None, None, true));
         set_muted(false);
         assert_eq!((address(), is_muted()), (None, false));
+    }
+
+    #[test]
+    fn an_address_is_replaced_only_if_it_is_the_old_one() {
+        let at = |address| NonNull::new(core::ptr::without_provenance_mut::<u8>(address)).unwrap();
+        let (first, second) = (at(0x7fff_ffff_f000), at(0x7fff_ffff_e000));
+        assert!(!replace_address(Some(first), second));
+        set_muted(true);
+        assert!(replace_address(None, first));
+        assert!(!replace_address(None, second));
+        assert_eq!((address(), address_in_any_thread(), is_muted()), (None, Some(first), true));
+        set_muted(false);
+        assert!(replace_address(Some(first), second));
+        assert_eq!(address(), Some(second));
+        set_address(None);
     }
 
     #[test]
