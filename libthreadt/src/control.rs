@@ -15,7 +15,7 @@ use spec::{Event, EventId, Level};
 
 use crate::config::{self, CONFIG};
 use crate::process_state::{self, Switch, USER_EVENTS};
-use crate::sys::{self, Fd};
+use crate::sys::{self, Errno, Fd};
 
 /// The page.
 #[repr(C, align(4096))]
@@ -77,6 +77,7 @@ pub unsafe fn attach(header: *mut u8, fd: &Fd) {
     if theirs.version.load(Relaxed) != CONTROL_VERSION || theirs.changes.load(Relaxed) == 0 {
         theirs.copy_from(words());
     }
+    theirs.take_over_counts(words());
     // SAFETY: the page has this library's words only, and the new one has them too.
     if unsafe { fd.map_over(0, CONTROL.page.get().cast(), PAGE) }.is_ok() {
         IS_MAPPED.store(1, Relaxed);
@@ -95,7 +96,6 @@ pub fn detach() {
     if unsafe { sys::replace_by_private(CONTROL.page.get().cast(), PAGE) }.is_ok() {
         IS_MAPPED.store(0, Relaxed);
         words().copy_from(&KEPT);
-        words().lost.store(0, Relaxed);
     }
 }
 
@@ -108,6 +108,18 @@ pub fn count_lost(records: u32) {
 pub fn uncount_lost(records: u32) {
     let less = |lost: u64| Some(lost.saturating_sub(records.into()));
     let _ = words().lost.fetch_update(Relaxed, Relaxed, less);
+}
+
+/// Counts records of threads that have no slot, where they are found after the process's death.
+pub fn count_lost_without_slot(records: u32, cause: Errno) {
+    words().without_slot_cause.store(cause.0 as u32, Relaxed);
+    words().lost_without_slot.fetch_add(records.into(), Relaxed);
+}
+
+/// Takes back what [`count_lost_without_slot`] has counted: how many records, and the last cause. They are counted anew.
+pub fn take_lost_without_slot() -> (u32, Errno) {
+    let records = words().lost_without_slot.swap(0, Relaxed);
+    (u32::try_from(records).unwrap_or(u32::MAX), Errno(words().without_slot_cause.load(Relaxed) as i32))
 }
 
 /// Which calls of an event are recorded when these are the settings.

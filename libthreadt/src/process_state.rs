@@ -46,11 +46,7 @@ pub struct ProcessState {
     pub exit_recorded: AtomicU32,
     /// The parent's PID while the record that begins a child's trace is still to be written.
     pub unrecorded_parent: AtomicU32,
-    /// Records that were lost because their thread had no slot.
-    pub lost_without_slot: AtomicU32,
-    /// The errno of the last one's cause.
-    pub without_slot_cause: AtomicU32,
-    /// A reading of the clock for the first one's time; 0 for none.
+    /// A reading of the clock for the time of the first record that was lost because its thread had no slot; 0 for none.
     pub without_slot_since: AtomicU64,
     /// Records that were lost, of all threads.
     pub lost: AtomicU32,

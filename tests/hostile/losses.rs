@@ -1,5 +1,7 @@
 //! Records that must be dropped: the trace has their number and the reason, and so has one line on stderr.
 
+use std::fs;
+
 use super::super::harness::{CommandOutput, Program, TestDirectory};
 use super::limits::limited;
 use super::{
@@ -39,7 +41,7 @@ fn on_a_disk_of(size: &str, arguments: &str) -> Option<(TestDirectory, CommandOu
     let test = TestDirectory::new("full");
     let script = format!(
         "mount -t tmpfs -o size={size} none \"$trace\"; status=0; $traced \"$0\" {arguments} || status=$?; \
-         \"$cat\" \"$trace\" > \"$test/merged\"; exit $status"
+         \"$cat\" \"$trace\" > \"$test/merged\"; \"$cat\" report -F json \"$trace\" > \"$test/report\" 2> /dev/null; exit $status"
     );
     let output = privately(&test, &script)?.run();
     Some((test, output))
@@ -112,7 +114,8 @@ fn a_disk_that_fills_up_in_a_sandbox() {
     }
 }
 
-/// No room for the buffers' file even: they are anonymous memory, and what can be written is.
+/// No room for the buffers' file even: they are anonymous memory, and what can be written is. The threads' files may take all the
+/// room, and leave none for a loss record of another thread's: trinfo has the whole count, and the report shows it.
 #[test]
 fn a_disk_that_is_full_from_the_start() {
     let Some((test, output)) = on_a_disk_of("64k", "pairs 100 threads 2 3000 pairs 100") else { return };
@@ -120,8 +123,16 @@ fn a_disk_that_is_full_from_the_start() {
     let trace = merged_by_script(&test);
     if !trace.records.is_empty() {
         let account = account(&trace);
-        assert_eq!(account.records as u64 + account.lost, 3 * 6200);
+        assert_eq!(account.records as u64 + lost_in_report(&test), 3 * 6200, "{} in loss records", account.lost);
     }
+}
+
+/// How many records a process lost according to the report of a script of [`on_a_disk_of`].
+#[track_caller]
+fn lost_in_report(test: &TestDirectory) -> u64 {
+    let text = fs::read(test.directory().join("report")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    report["processes"][0]["lost"].as_u64().unwrap()
 }
 
 /// The trace may exceed THR_TRACE_MAX by the buffer that was full, and by the loss record.
@@ -140,6 +151,23 @@ fn a_trace_of_a_given_size() {
         let text = trace.text().len() as u64;
         assert!((bytes..bytes + 3 * (144 << 10) + 4096).contains(&text), "{max}: {text}");
     }
+}
+
+/// Threads that begin once recording has stopped get no buffer. If the process is killed, the trbuf has the number of their records.
+#[test]
+fn losses_of_threads_without_a_buffer_outlive_a_kill() {
+    let test = TestDirectory::new("max-killed");
+    let run = traced_steps(&test, "pairs 1000 threads 2 3000 pairs 1000 kill").env("THR_TRACE_MAX", "1");
+    run.noise_expected().run().killed(libc::SIGKILL);
+    let records = test.trace_cat().noise_expected().run().stdout_text().lines().count();
+    let output = test.trace_cat().arg("--stat").noise_expected().run();
+    let told = output
+        .stderr_text()
+        .split_once(" lost ")
+        .and_then(|(_, rest)| rest.split_once(" records before it died (EDQUOT)"));
+    let lost: usize = told.expect("the losses are not told").0.parse().unwrap();
+    println!("{records} records, {lost} lost");
+    assert_eq!(records + lost, 3 * 8000);
 }
 
 /// A write beyond RLIMIT_FSIZE raises SIGXFSZ, which ends a program that does not expect it; so the library asks first.
@@ -198,14 +226,14 @@ fn a_directory_of_a_given_size() {
     // Alone each would have 3.3 MB.
     run("\"$0\" thread 20000 & \"$0\" thread 20000; status=$?; wait; exit $status");
     let written = || {
-        let files = std::fs::read_dir(test.trace_directory()).unwrap().map(|entry| entry.unwrap());
+        let files = fs::read_dir(test.trace_directory()).unwrap().map(|entry| entry.unwrap());
         let records = files.filter(|file| file.file_name().to_string_lossy().starts_with("tr."));
         records.map(|file| file.metadata().unwrap().len()).sum::<u64>()
     };
     let first = written();
     assert!((MAX - (8 << 10)..MAX + 4 * (144 << 10)).contains(&first), "{first}");
     let count = test.trace_directory().join("trctl");
-    let counted = (std::fs::metadata(&count).unwrap().len() - 4096) * 4096;
+    let counted = (fs::metadata(&count).unwrap().len() - 4096) * 4096;
     assert!(counted >= MAX && counted.abs_diff(first) <= 64 << 10, "{counted} counted, {first} written");
     let both = account(&test.merged());
     assert_eq!(both.records as u64 + both.lost, 3 * 40_000);
@@ -217,7 +245,7 @@ fn a_directory_of_a_given_size() {
     let all = account(&test.merged());
     assert_eq!(all.records as u64 + all.lost, 3 * 60_000);
 
-    std::fs::remove_file(&count).unwrap();
+    fs::remove_file(&count).unwrap();
     run("exec \"$0\" pairs 1000");
     assert_eq!(account(&test.merged()).records, all.records + 3 * 1000);
 }

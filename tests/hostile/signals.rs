@@ -156,9 +156,10 @@ fn handlers_fork() {
             assert!(own.is_sorted_by(|a, b| a < b), "a post is there twice or out of order");
             let handled = post_numbers(&trace, worker.lwp, worker.handlers).len();
             let locked: usize = locks(&trace, worker.lwp).iter().sum();
+            let of_forks = trace.of("proc_fork").into_iter().filter(|record| record.fields.lwpid == worker.lwp).count();
             assert_eq!(
-                own.len() + handled + locked + counted_lost,
-                worker.posted + worker.handled + 3 * (worker.finished + worker.locks)
+                own.len() + handled + locked + of_forks + counted_lost,
+                worker.posted + worker.handled + 3 * (worker.finished + worker.locks) + 2 * worker.forks
             );
         }
         // Each child: its beginning, the rest of what was interrupted, its three posts and its end.

@@ -103,7 +103,7 @@ pub fn remove_if_nothing_was_recorded() {
 }
 
 fn lost_records() -> u64 {
-    u64::from(PROCESS.lost.load(Relaxed)) + u64::from(PROCESS.lost_without_slot.load(Relaxed))
+    u64::from(PROCESS.lost.load(Relaxed)) + control::words().lost_without_slot.load(Relaxed)
 }
 
 fn describe(writer: &mut InfoWriter) {

@@ -70,8 +70,7 @@ fn lose_without_slot(records: u32, cause: Errno, time: u64) -> Option<Slot> {
         return None;
     }
     let _ = PROCESS.without_slot_since.compare_exchange(0, time, Relaxed, Relaxed);
-    PROCESS.lost_without_slot.fetch_add(records, Relaxed);
-    PROCESS.without_slot_cause.store(cause.0 as u32, Relaxed);
+    control::count_lost_without_slot(records, cause);
     None
 }
 
@@ -89,12 +88,12 @@ fn lose_muted(records: u32) -> Option<Slot> {
 
 /// Moves the count of records lost by threads without a slot to this thread's slot, whose loss record will report them.
 pub fn take_over_losses(slot: Slot) {
-    let lost = PROCESS.lost_without_slot.swap(0, Relaxed);
+    let (lost, cause) = control::take_lost_without_slot();
     if lost != 0 {
         let since = match PROCESS.without_slot_since.swap(0, Relaxed) {
             0 => 0,
             since => clock::since_epoch(since),
         };
-        slot.lose(lost, Errno(PROCESS.without_slot_cause.load(Relaxed) as i32), since);
+        slot.lose(lost, cause, since);
     }
 }

@@ -30,6 +30,10 @@ pub struct ControlWords {
     pub lost: AtomicU64,
     /// By the parity of `changes`.
     pub settings: [SettingsWords; 2],
+    /// Records of threads that had no slot, which no slot and no trace_lost record counts yet.
+    pub lost_without_slot: AtomicU64,
+    /// The errno of the last one's cause.
+    pub without_slot_cause: AtomicU32,
 }
 
 /// [`Settings`], in words.
@@ -110,6 +114,8 @@ impl ControlWords {
             changes: AtomicU32::new(0),
             lost: AtomicU64::new(0),
             settings: [const { SettingsWords::new() }; 2],
+            lost_without_slot: AtomicU64::new(0),
+            without_slot_cause: AtomicU32::new(0),
         }
     }
 
@@ -140,12 +146,21 @@ impl ControlWords {
         self.changes.store(next, Release);
     }
 
-    /// Takes over what another process, or this one in another file, has in its words.
+    /// Takes over what another process, or this one in another file, asks for in its words.
     pub fn copy_from(&self, other: &ControlWords) {
         self.changes.store(other.changes.load(Relaxed), Relaxed);
-        self.lost.store(other.lost.load(Relaxed), Relaxed);
         for (own, other) in self.settings.iter().zip(&other.settings) {
             own.store(&other.load());
+        }
+    }
+
+    /// Goes on with the counts that this process has in other words.
+    pub fn take_over_counts(&self, other: &ControlWords) {
+        self.lost.fetch_add(other.lost.load(Relaxed), Relaxed);
+        let records = other.lost_without_slot.swap(0, Relaxed);
+        if records != 0 {
+            self.without_slot_cause.store(other.without_slot_cause.load(Relaxed), Relaxed);
+            self.lost_without_slot.fetch_add(records, Relaxed);
         }
     }
 }

@@ -33,7 +33,15 @@ impl Owner {
 
     /// How many records the process has lost so far, according to the first page of its trbuf.
     pub fn lost_records(page: &[u8]) -> u64 {
-        u64_at(page, CONTROL_OFFSET + offset_of!(ControlWords, lost)).unwrap_or(0)
+        let counted = u64_at(page, CONTROL_OFFSET + offset_of!(ControlWords, lost)).unwrap_or(0);
+        counted.saturating_add(Owner::lost_without_slot(page).0)
+    }
+
+    /// How many of them no slot counts, because their threads had none, and the errno of the last one's cause.
+    pub fn lost_without_slot(page: &[u8]) -> (u64, u32) {
+        let at = |offset| CONTROL_OFFSET + offset;
+        let records = u64_at(page, at(offset_of!(ControlWords, lost_without_slot))).unwrap_or(0);
+        (records, u32_at(page, at(offset_of!(ControlWords, without_slot_cause))).unwrap_or(0))
     }
 
     /// The word [`Header::notes`] in the first page of a trbuf.

@@ -40,6 +40,8 @@ pub struct ProcessInfo {
     pub notes: Vec<String>,
     /// How many records its rings have room for; `None` if it has none. Older ones may be missing.
     pub ring: Option<String>,
+    /// How many records its programs have lost, as they have counted.
+    pub lost: u64,
     /// The paths of its trbufs; as inputs they stand for the record files, too.
     pub buffers: Vec<PathBuf>,
     /// What is added to the times of its records, nanoseconds.
@@ -241,6 +243,8 @@ impl ProcessInfo {
         self.command = later.command;
         self.notes.extend(later.notes);
         self.ring = later.ring.or(self.ring.take());
+        // It goes on counting.
+        self.lost = self.lost.max(later.lost);
         self.notes.sort();
         self.notes.dedup();
     }
@@ -248,10 +252,13 @@ impl ProcessInfo {
     /// Takes values from a trinfo. An exec appends to the file, so the last value counts.
     fn read(&mut self, path: &Path) {
         let Ok(text) = read_info(path) else { return };
-        let mut incomplete = 0;
+        let (mut incomplete, mut lost_before) = (0, 0);
         for (key, value) in info::lines(&text) {
-            let number = || std::str::from_utf8(value).ok()?.parse().ok();
+            let number = || std::str::from_utf8(value).ok()?.parse::<u32>().ok();
             match key {
+                // Another program begins, and its own count.
+                b"format" => lost_before = self.lost,
+                b"lost" => self.lost = lost_before + u64::from(number().unwrap_or(0)),
                 b"pid" => self.pid = number().unwrap_or(self.pid),
                 b"ppid" => self.parent = number().unwrap_or(0),
                 b"forked_from" => self.forked_from = number().unwrap_or(0),
@@ -313,8 +320,10 @@ mod tests {
         for name in ["tr.0000001.002", "tr.0000001.001", "trbuf.0000002", "old.1.tr.0000003.001", "trclock", "tr.x"] {
             fs::write(path(name), "").unwrap();
         }
-        fs::write(path("trinfo.0000001"), "pid 1\nppid 7\ncmdline sh -c a\\x20b\npid 1\nppid 7\ncmdline sort -n\n")
-            .unwrap();
+        fs::write(path("trinfo.0000001"), 
+            "format 1\npid 1\nppid 7\ncmdline sh -c a\\x20b\nlost 2\nlost 3\nformat 1\npid 1\nppid 7\nlost 0\ncmdline sort -n\nlost 4\n",
+        )
+        .unwrap();
         fs::write(path("trinfo.0000009"), "pid 9\n").unwrap();
         let processes = processes_in_directory(directory.path());
         let expected = [
@@ -322,6 +331,7 @@ mod tests {
                 pid: 1,
                 parent: 7,
                 command: "sort -n".to_owned(),
+                lost: 7,
                 records: vec![path("tr.0000001.001"), path("tr.0000001.002")],
                 ..ProcessInfo::default()
             },

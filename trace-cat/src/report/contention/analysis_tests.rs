@@ -270,10 +270,15 @@ fn missing_records_make_no_deadlock() {
     // Thread 1 has lost records since it took the mutex.
     let mut lines = [lock(10, 1, &[16]), lock(11, 2, &[32])].concat();
     lines.extend([(15, 1, "0:1:0", &[3, 28][..]), (20, 1, "2:2:1", &[32]), (21, 2, "2:2:1", &[16])]);
-    let (analysis, graph) = analysed(&lines);
+    let (mut analysis, graph) = analysed(&lines);
     assert_eq!(wrong(&analysis, &graph), (vec![], vec![]));
     assert_eq!(figures(&analysis, 16), (1, 0, 0, 0, 0));
     assert_eq!((analysis.missing.releases, analysis.processes[0].lost), (1, 3));
+    // The process has counted itself what no loss record counts.
+    for (counted, lost) in [(0, 3), (2, 3), (7, 7)] {
+        analysis.raise_losses(analysis.processes[0].pid, counted);
+        assert_eq!(analysis.processes[0].lost, lost);
+    }
     // The thread ended between a release and its record.
     let mut lines = lock(10, 1, &[16]).to_vec();
     lines.extend([(15, 1, "1:2:0", &[0][..]), (16, 1, "0:4:0", &[204, 16]), (20, 2, "2:2:1", &[16])]);

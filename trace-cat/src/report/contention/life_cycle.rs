@@ -208,6 +208,16 @@ impl Analysis {
         }
     }
 
+    /// Corrects the number of records that a process has lost to what it has counted itself: on a full disk it may have had no
+    /// room for all its loss records.
+    pub fn raise_losses(&mut self, pid: u32, lost: u64) {
+        if let Some(&process) = self.process_of_pid.get(&pid).filter(|_| lost > 0) {
+            let counted: u64 =
+                self.processes.iter().filter(|program| program.pid == pid).map(|program| program.lost).sum();
+            self.processes[process as usize].lost += lost.saturating_sub(counted);
+        }
+    }
+
     /// Takes a loss record: what the thread has done since, and what it holds, is not known.
     pub fn begin_gap(&mut self, thread: u32, record: &NumericRecord, lost: u64) {
         let process = self.threads[thread as usize].process as usize;

@@ -98,9 +98,15 @@ fn objects(counts: &TraceCounts, known: &HashMap<u32, ProcessInfo>, text: &mut S
 fn notes(counts: &TraceCounts, known: &HashMap<u32, ProcessInfo>, text: &mut String) {
     let mut pids: Vec<&u32> = counts.processes.keys().collect();
     pids.sort();
-    let notes = pids
-        .into_iter()
-        .flat_map(|pid| known.get(pid).into_iter().flat_map(ProcessInfo::limits).map(move |note| (pid, note)));
+    let notes_of = |pid: &u32| {
+        let Some(process) = known.get(pid) else { return Vec::new() };
+        let mut notes = process.limits().cloned().collect::<Vec<String>>();
+        if process.lost > counts.processes[pid].lost {
+            notes.push(format!("{} records were lost in all, as it has counted itself", process.lost));
+        }
+        notes
+    };
+    let notes = pids.into_iter().flat_map(|pid| notes_of(pid).into_iter().map(move |note| (pid, note)));
     for (index, (pid, note)) in notes.enumerate() {
         *text += if index == 0 { "\n" } else { "" };
         *text += &format!("process {pid}: {note}\n");

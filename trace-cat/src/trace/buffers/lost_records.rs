@@ -27,7 +27,8 @@ impl LostRecords {
         // A file without a complete header has no slots, and was reported.
         match file.read_exact_at(&mut page, 0) {
             Ok(()) => {
-                LostRecords { in_all: Owner::lost_records(&page), notes: Owner::notes(&page), ..LostRecords::default() }
+                let (records, cause) = Owner::lost_without_slot(&page);
+                LostRecords { records, in_all: Owner::lost_records(&page), notes: Owner::notes(&page), cause }
             }
             Err(_) => LostRecords::default(),
         }
