@@ -120,7 +120,13 @@ fn binary(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
 /// neither it nor its libraries import a function by which the library could notice a lock.
 fn unrecorded_locks(path: &Path, elf: &Elf, linker: &Path) -> Option<&'static str> {
     if elf.is_go {
-        return Some("nothing of this program's locking will be seen: Go calls futex(2) by instructions of its own");
+        let mut imports = Imports::default();
+        imports.add(elf);
+        return Some(if imports.locks {
+            "not all of its locks can be recorded: Go calls futex(2) by instructions of its own"
+        } else {
+            "nothing of this program's locking will be seen: Go calls futex(2) by instructions of its own"
+        });
     }
     if elf.needed.iter().any(|name| name.starts_with(b"libgomp.so")) {
         return Some(
@@ -253,7 +259,9 @@ mod tests {
             unrecorded_locks(Path::new("/nonexistent"), &elf, &linker).unwrap_or_default()
         };
         assert!(hint("libgomp.so.1", false, &["pthread_mutex_lock", "syscall"]).contains("OpenMP"));
-        assert!(hint("libc.so.6", true, &["pthread_mutex_lock", "syscall"]).contains("Go"));
+        assert!(hint("libc.so.6", true, &["printf"]).starts_with("nothing of this program's locking will be seen: Go"));
+        // Those of its C part are recorded.
+        assert!(hint("libc.so.6", true, &["pthread_mutex_lock", "printf"]).starts_with("not all of its locks"));
         for imports in [&["pthread_create", "exit"][..], &["clone", "printf"], &["printf"], &[]] {
             assert!(hint("libc.so.6", false, imports).starts_with("nothing of this program's locking"), "{imports:?}");
         }

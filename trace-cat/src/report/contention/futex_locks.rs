@@ -111,7 +111,7 @@ impl Analysis {
             word.is_some_and(|word| !self.objects[word as usize].wakeups.waits.is_empty())
         });
         let holds = self.observed_holds.entry((process, address)).or_default();
-        let shares = holds.divide((entry, end), waker.is_some(), &self.selection);
+        let shares = holds.divide((entry, end), waker.is_some(), lock.word, &self.selection);
         if !is_waited_for {
             holds.forget();
         }

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
+use spec::futex_locks::WaitedWord;
 
 use super::wait_selection::WaitSelection;
 use super::wait_shares::{Holder, Occupant, WaitShares};
@@ -55,8 +56,15 @@ impl ObservedHolds {
         }
     }
 
-    /// Divides the selected part of a wait. What is behind the last release is handoff if that was for this wait.
-    pub fn divide(&self, (entry, end): (u64, u64), is_woken: bool, selection: &WaitSelection) -> WaitShares {
+    /// Divides the selected part of a wait. What is behind the last release is handoff if that was for this wait. What is before a
+    /// hold is so too, unless the word is a thread's own: releases that woke other threads are not among the holds then.
+    pub fn divide(
+        &self,
+        (entry, end): (u64, u64),
+        is_woken: bool,
+        word: WaitedWord,
+        selection: &WaitSelection,
+    ) -> WaitShares {
         let mut shares = WaitShares::default();
         let mut add = |occupant: &Occupant, from: u64, to: u64| {
             shares.add(occupant, selection.clip(from.clamp(entry, end), to.clamp(entry, end)));
@@ -67,7 +75,8 @@ impl ObservedHolds {
             known = Some(self.holds[before].to);
         }
         for hold in self.holds.iter().skip(first) {
-            let gap = if known.is_some() { Occupant::Nobody } else { Occupant::Unknown };
+            let shows_all = known.is_some() && word != WaitedWord::OfThread;
+            let gap = if shows_all { Occupant::Nobody } else { Occupant::Unknown };
             add(&gap, known.unwrap_or(entry), hold.from);
             add(&Occupant::One(Holder { thread: hold.thread, site: 0 }), hold.from, hold.to);
             known = Some(hold.to);

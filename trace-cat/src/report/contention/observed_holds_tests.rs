@@ -134,6 +134,26 @@ fn words_of_threads_show_only_the_last_holder() {
     assert_eq!(figures(&analysis, 72), (1, 46, 0, 1, 37));
 }
 
+/// Each thread waits for a word of its own: what was between its own wake-ups is no handoff, since a release that wakes another
+/// thread shows nothing of the lock.
+#[test]
+fn between_two_wake_ups_by_words_of_threads_nothing_is_known() {
+    let analysis = analysed_lines(&[
+        (0, 1, "1:4:0", &[]),
+        (10, 2, WAIT, &[64, WAIT_OP, 0, 0, 0x4000]),
+        (11, 3, WAIT, &[72, WAIT_OP, 0, 0, 0x4000]),
+        (20, 1, WAKE, &[64, WAKE_OP, 1, 1]),
+        (22, 2, RETURN, &[]),
+        (25, 2, WAIT, &[64, WAIT_OP, 0, 0, 0x4000]),
+        (90, 4, WAKE, &[72, WAKE_OP, 1, 1]),
+        (91, 3, RETURN, &[]),
+        (99, 3, WAKE, &[64, WAKE_OP, 1, 1]),
+        (101, 2, RETURN, &[]),
+    ]);
+    assert_eq!(blame(&analysis, &[64]), [[(1, 10), (3, 8)]]);
+    assert_eq!(figures(&analysis, 64), (2, 12 + 76, 0, 2 + 2, 66));
+}
+
 /// Nothing is said of the time in which records are missing, nor after the last release before a time limit.
 #[test]
 fn what_no_release_shows_is_unknown() {

@@ -11,10 +11,12 @@ use super::view::ReportView;
 use crate::report::critical_path::{CriticalPath, HoldShare};
 use crate::support::duration::duration_text;
 
-/// How many processes, objects, sites and threads the paragraph names.
+/// How many processes, objects, places and threads the paragraph names.
 const PROCESSES_MAX: usize = 3;
 const OBJECTS_MAX: usize = 5;
-const SITES_MAX: usize = 2;
+const PLACES_MAX: usize = 2;
+/// The most sites of an object whose names are looked up for that.
+const NAMED_SITES_MAX: usize = 64;
 const THREADS_MAX: usize = 4;
 
 /// How much of a path was spent holding an object.
@@ -42,6 +44,28 @@ pub fn selected_paths<'a>(view: &ReportView<'a>) -> Vec<&'a CriticalPath> {
     let mut paths: Vec<&CriticalPath> = view.analysis.critical_paths.iter().filter(is_wanted).collect();
     paths.sort_by_key(|path| (Reverse(path.length), path.process));
     paths
+}
+
+/// How much of a path was spent holding an object that was acquired at a place.
+struct PlaceOnPath {
+    place: Option<String>,
+    time: u64,
+    holds: u64,
+}
+
+/// The shares of at most `max` sites by the place in the program, the longest first. Several sites can be at one place, such as the
+/// same call with a stack, because it waited, and without.
+fn places_on(view: &ReportView, sites: &[HoldShare], max: usize) -> Vec<PlaceOnPath> {
+    let mut places: Vec<PlaceOnPath> = Vec::new();
+    for share in sites.iter().take(max) {
+        let place = view.place(share.site);
+        match places.iter_mut().find(|known| known.place == place) {
+            Some(known) => (known.time, known.holds) = (known.time + share.time, known.holds + share.holds),
+            None => places.push(PlaceOnPath { place, time: share.time, holds: share.holds }),
+        }
+    }
+    places.sort_by_key(|place| Reverse(place.time));
+    places
 }
 
 /// The objects of a path, the longest time first; `None` if the records do not show what threads hold.
@@ -84,14 +108,14 @@ fn sums_of_lives(view: &ReportView, objects: Vec<ObjectOnPath>) -> Vec<(ObjectRo
 /// A path as an entry of the document, with lists of at most `list_max` entries.
 pub fn path_entry(view: &ReportView, listed: &ListedObjects, path: &CriticalPath, list_max: usize) -> Value {
     let share = |time: u64| if path.length == 0 { 0.0 } else { time as f64 / path.length as f64 };
-    let site = |hold: &HoldShare| json!({ "site": view.place(hold.site), "time": hold.time, "holds": hold.holds });
+    let site = |at: PlaceOnPath| json!({ "site": at.place, "time": at.time, "holds": at.holds });
     let object = |object: &ObjectOnPath| {
         json!({
             "object": listed.name(view, object.object),
             "time": object.time,
             "holds": object.holds,
             "share": share(object.time),
-            "sites": object.sites.iter().take(list_max).map(site).collect::<Vec<_>>(),
+            "sites": places_on(view, &object.sites, list_max).into_iter().map(site).collect::<Vec<_>>(),
         })
     };
     let objects = objects_on(view, listed, path);
@@ -134,9 +158,11 @@ fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut St
         let times = if object.holds == 1 { "time" } else { "times" };
         *text +=
             &format!("           {} {times}: shorter holds can gain at most {}\n", object.holds, share(object.time));
-        for site in object.sites.iter().take(SITES_MAX) {
-            if let Some(place) = view.place(site.site) {
-                *text += &format!("           {:>7} from {place}\n", share(site.time));
+        for PlaceOnPath { place, time, .. } in
+            places_on(view, &object.sites, NAMED_SITES_MAX).into_iter().take(PLACES_MAX)
+        {
+            if let Some(place) = place {
+                *text += &format!("           {:>7} from {place}\n", share(time));
             }
         }
     }
@@ -161,4 +187,25 @@ fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut St
     let more = path.threads.len().saturating_sub(THREADS_MAX);
     let more = if more > 0 { format!(", {more} more") } else { String::new() };
     *text += &format!("           threads: {}{more}\n", threads.join(", "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample_view::{INFO, SampleView, WAITS};
+    use super::*;
+
+    /// The sample's calls at `0x1500` and `0x1600` are sites 1 and 2. A further site without a place stands for itself.
+    #[test]
+    fn sites_at_one_place_are_one() {
+        let sample = SampleView::new(WAITS, INFO);
+        let at = |site, time| HoldShare { object: 0, site, time, holds: 1 };
+        let named = |shares: &[HoldShare], max| -> Vec<(Option<String>, u64, u64)> {
+            let places = places_on(&sample.view(), shares, max).into_iter();
+            places.map(|at| (at.place, at.time, at.holds)).collect()
+        };
+        let [first, second] = ["a b+0xa00", "a b+0xb00"].map(|place| Some(place.to_owned()));
+        let shares = [at(2, 9), at(1, 7), at(1, 6), at(0, 2)];
+        assert_eq!(named(&shares, 64), [(first.clone(), 13, 2), (second.clone(), 9, 1), (None, 2, 1)]);
+        assert_eq!(named(&shares, 2), [(second, 9, 1), (first, 7, 1)]);
+    }
 }
