@@ -66,6 +66,7 @@ fn all_calls_are_recorded_however_a_program_is_compiled() {
         ("events.c", &["-O2", "-no-pie", "-fno-pie"]),
         ("events.c", &["-O0", "-no-pie", "-fno-pie"]),
         ("events.c", &["-O2", "-flto"]),
+        ("events.c", &["-O2", "-masm=intel"]),
         ("events.cpp", &["-O2", "-pedantic"]),
     ] {
         let program = Program::with_flags(&format!("user_events/{source}"), flags);
@@ -195,9 +196,28 @@ fn a_program_finds_the_header_by_pkg_config() {
     assert_eq!(ask("--modversion"), env!("CARGO_PKG_VERSION"));
     let include = format!("-I{}", root.join("usr/include").display());
     assert_eq!(ask("--cflags"), include);
-    fs::write(test.directory().join("a.c"), "#include <threadt.h>\nint main(void) { threadt_begin(\"a\"); }\n")
-        .unwrap();
-    test.native("gcc").args(["-Wall", "-Werror", &include, "a.c"]).run().success();
+    let source = "#include <threadt.h>\nint main(void) { threadt_begin(\"a\"); return 0; }\n";
+    fs::write(test.directory().join("a.c"), source).unwrap();
+    for standard in ["-std=c89", "-std=c99", "-std=c2x"] {
+        test.native("gcc").args([standard, "-pedantic", "-Wall", "-Werror", &include, "a.c"]).run().success();
+    }
+}
+
+/// The processor may read its clock before it has taken the lock, which a fence prevents.
+#[test]
+fn what_a_lock_of_the_program_orders_is_in_order() {
+    let program = Program::with_flags("user_events/counted.c", &["-O2"]);
+    let test = TestDirectory::new("user-events-counted");
+    let run = test.traced(&program).env("THR_TRACE_EVENTS", "user").run();
+    let counted: u64 = run.success().stdout_text().trim().parse().unwrap();
+    let merged = test.native(crate::harness::trace_cat()).arg(test.trace_directory()).run();
+    let trace = Trace::parse("merged", &merged.success().stdout);
+    for (event2, argument) in [(1, 0), (92, 1)] {
+        let records = user_records(&trace).into_iter().filter(|record| record.fields.event2 == event2);
+        let values: Vec<u64> = records.map(|record| record.fields.arguments[argument].bits()).collect();
+        let unordered = values.windows(2).find(|pair| pair[1] != pair[0] + 1);
+        assert_eq!((values.len() as u64, unordered), (counted, None), "event {event2}");
+    }
 }
 
 #[test]

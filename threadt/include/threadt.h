@@ -23,7 +23,8 @@ typedef void threadt_put_barrier_spin_destroy_(const void *barrier, int result);
 
 #if defined(__linux__) && defined(__x86_64__) && defined(__LP64__)
 #define THREADT_FIND_(function, symbol) \
-    __asm__(".weak " #symbol "\n\tmovq " #symbol "@GOTPCREL(%%rip), %0" : "=r"(function))
+    __asm__(".weak " #symbol "\n\t{movq " #symbol "@GOTPCREL(%%rip), %0|mov %0, qword ptr " #symbol "@GOTPCREL[rip]}"          \
+            : "=r"(function))
 #else
 #define THREADT_FIND_(function, symbol) ((function) = 0)
 #endif
@@ -31,7 +32,7 @@ typedef void threadt_put_barrier_spin_destroy_(const void *barrier, int result);
 /* threadt_event(number, a1, a2, a3, a4, a5): an event of the program's own, with a number from 0 to 89.
  * threadt_event_entry and threadt_event_return: the two records of a call, which readers pair. */
 #define THREADT_EVENT_(name, which)                                                                                      \
-    static inline void name(unsigned number, int64_t a1, int64_t a2, int64_t a3, int64_t a4, int64_t a5)                 \
+    static __inline__ void name(unsigned number, int64_t a1, int64_t a2, int64_t a3, int64_t a4, int64_t a5)             \
     {                                                                                                                    \
         threadt_put_event_ *threadt_put_;                                                                                \
         THREADT_FIND_(threadt_put_, threadt_put_event);                                                                  \
@@ -71,7 +72,7 @@ THREADT_EVENT_(threadt_event_return, 2U)
 
 /* Spinning barriers, which a program makes itself. threadt_barrier_spin_wait comes before the wait (`missing`: how many
  * threads are still to come, this one included), threadt_barrier_spin_return after it. */
-static inline void threadt_barrier_spin_init(const void *barrier, const void *attr, unsigned count, int result)
+static __inline__ void threadt_barrier_spin_init(const void *barrier, const void *attr, unsigned count, int result)
 {
     threadt_put_barrier_spin_init_ *threadt_put_;
     THREADT_FIND_(threadt_put_, threadt_put_barrier_spin_init);
@@ -79,7 +80,7 @@ static inline void threadt_barrier_spin_init(const void *barrier, const void *at
         threadt_put_(barrier, attr, count, result);
 }
 
-static inline void threadt_barrier_spin_wait(const void *barrier, unsigned missing)
+static __inline__ void threadt_barrier_spin_wait(const void *barrier, unsigned missing)
 {
     threadt_put_barrier_spin_wait_ *threadt_put_;
     THREADT_FIND_(threadt_put_, threadt_put_barrier_spin_wait);
@@ -87,7 +88,7 @@ static inline void threadt_barrier_spin_wait(const void *barrier, unsigned missi
         threadt_put_(barrier, missing);
 }
 
-static inline void threadt_barrier_spin_return(int result)
+static __inline__ void threadt_barrier_spin_return(int result)
 {
     threadt_put_barrier_spin_return_ *threadt_put_;
     THREADT_FIND_(threadt_put_, threadt_put_barrier_spin_return);
@@ -95,7 +96,7 @@ static inline void threadt_barrier_spin_return(int result)
         threadt_put_(result);
 }
 
-static inline void threadt_barrier_spin_destroy(const void *barrier, int result)
+static __inline__ void threadt_barrier_spin_destroy(const void *barrier, int result)
 {
     threadt_put_barrier_spin_destroy_ *threadt_put_;
     THREADT_FIND_(threadt_put_, threadt_put_barrier_spin_destroy);

@@ -36,13 +36,14 @@ static KINDS: [[RecordKind; USER_EVENTS as usize]; 3] = {
     kinds
 };
 
-/// Records an event of the program's own; `code` has its number, and 256 times `which`. Another number records nothing.
+/// Records an event of the program's own, after what the thread did before: a counter that a lock of the program's protects is
+/// recorded in its order, also if the lock is not recorded. `code` has its number, and 256 times `which`. Another number records nothing.
 unsafe extern "C" fn put_event(code: u32, a1: u64, a2: u64, a3: u64, a4: u64, a5: u64) {
     let kind = KINDS.get((code >> 8) as usize).and_then(|kinds| kinds.get((code & 255) as usize));
     if switch_at(process_state::USER_EVENTS).is_on()
         && let Some(kind) = kind
     {
-        recorder::put(kind, clock::now_unfenced(), [a1, a2, a3, a4, a5]);
+        recorder::put(kind, clock::now_fenced(), [a1, a2, a3, a4, a5]);
     }
 }
 
@@ -118,10 +119,10 @@ macro_rules! named {
     };
 }
 
-named! { threadt_put_begin USER_SPAN USER_SPAN_1 now_unfenced }
+named! { threadt_put_begin USER_SPAN USER_SPAN_1 now_fenced }
 named! { threadt_put_end USER_SPAN USER_SPAN_2 now_fenced }
-named! { threadt_put_mark USER_MARK USER_MARK_0 now_unfenced }
-named! { threadt_put_counter USER_COUNTER USER_COUNTER_0 now_unfenced }
+named! { threadt_put_mark USER_MARK USER_MARK_0 now_fenced }
+named! { threadt_put_counter USER_COUNTER USER_COUNTER_0 now_fenced }
 named! { threadt_put_object USER_OBJECT USER_OBJECT_0 now_unfenced }
 
 /// Defines a function that records one record of a spinning barrier: its event, its record kind, when its time is read.

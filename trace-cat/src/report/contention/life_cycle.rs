@@ -314,9 +314,12 @@ impl Analysis {
     pub fn account_open_wait(&mut self, thread: u32, end: u64) {
         // Outer calls were interrupted by a signal handler.
         let Some(&call) = self.threads[thread as usize].open.last().filter(|call| call.waits) else { return };
-        if self.threads[thread as usize].has_gone_on(&call) {
-            self.threads[thread as usize].open.pop();
-            self.abandon_call(thread, call);
+        let state = &mut self.threads[thread as usize];
+        if state.has_gone_on(&call) {
+            // A thread that has ended is in no outer call either.
+            let kept = if state.has_exited { 0 } else { state.open.len() - 1 };
+            let left = state.open.split_off(kept);
+            left.into_iter().rev().for_each(|call| self.abandon_call(thread, call));
             return;
         }
         let OngoingCall { event, entry, site, object, .. } = call;

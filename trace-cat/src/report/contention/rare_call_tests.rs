@@ -319,6 +319,20 @@ fn a_thread_with_later_records_is_not_stuck_in_an_open_call() {
     assert_eq!(figures(&analysis, 16), (1, 60, 0, 0, 0));
 }
 
+/// A handler has left each of three waits by a jump, in a thread that has ended, or that nobody knows to be in none of them.
+#[test]
+fn each_wait_that_a_thread_left_before_its_end_has_no_return_record() {
+    let missing = |last: RecordLine| {
+        let mut lines = lock(10, 1, &[16]).to_vec();
+        lines.extend([(20, 2, "4:2:1", &[32, 0][..]), (25, 2, "4:2:1", &[32, 0]), (30, 2, "2:2:1", &[16]), last]);
+        let (analysis, _) = analysed(&lines);
+        assert_eq!([16, 32].map(|address| figures(&analysis, address).0), [0, 0]);
+        analysis.missing.returns
+    };
+    assert_eq!(missing((40, 2, "1:2:0", &[0])), 3);
+    assert_eq!(missing((40, 2, "1:6:0", &[])), 1);
+}
+
 #[test]
 fn a_release_in_flight_whose_record_was_written_happened_once() {
     let lines = [
