@@ -93,8 +93,16 @@ fn libraries_are_closed_too_often() {
     for (record, frame) in waits {
         assert!(frame.ends_with(" or another library"), "{record}\n{frame}");
     }
-    let in_program = frames.iter().filter(|(_, frame)| frame.starts_with("main "));
-    assert_eq!(in_program.count(), 2 * mutexes.len(), "{frames:?}");
+    // A thread that has ended is not waited for, and that call has no stack.
+    let (joins, others): (Vec<_>, Vec<_>) = frames
+        .iter()
+        .filter(|(_, frame)| frame.starts_with("main "))
+        .partition(|(record, _)| record.contains("> thr_join"));
+    assert!(others.len() == mutexes.len() && joins.len() <= mutexes.len(), "{frames:?}");
+    assert!(
+        frames.iter().all(|(record, frame)| record.contains("> mutex_lock") || frame.starts_with("main ")),
+        "{frames:?}"
+    );
 }
 
 #[test]
