@@ -212,7 +212,7 @@ impl AnalysedTrace {
         };
         for_each_batch(&merge, &trace.inputs.hosts, "analysing", &mut take).map_err(Error::temporary)?;
         analysis.add_unreported_losses(&trace.inputs.unreported_losses());
-        trace.recorded.iter().for_each(|(pid, process)| analysis.raise_losses(*pid, process.lost));
+        trace.known.iter().for_each(|(pid, process)| analysis.raise_losses(*pid, process.lost));
         let graph = analysis.finish(&trace.inputs.running_until());
         let graph = match moment {
             Some(moment) => moment.graph(graph),

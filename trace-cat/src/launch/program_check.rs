@@ -119,9 +119,9 @@ fn binary(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
 /// Why locks of the program at `path` will not be recorded: it uses a runtime that calls futex(2) by instructions of its own, or
 /// neither it nor its libraries import a function by which the library could notice a lock.
 fn unrecorded_locks(path: &Path, elf: &Elf, linker: &Path) -> Option<&'static str> {
+    let mut imports = Imports::default();
+    imports.add(elf);
     if elf.is_go {
-        let mut imports = Imports::default();
-        imports.add(elf);
         return Some(if imports.locks {
             "not all of its locks can be recorded: Go calls futex(2) by instructions of its own"
         } else {
@@ -133,8 +133,6 @@ fn unrecorded_locks(path: &Path, elf: &Elf, linker: &Path) -> Option<&'static st
             "not all of its locks can be recorded: OpenMP (libgomp) calls futex(2) by instructions of its own",
         );
     }
-    let mut imports = Imports::default();
-    imports.add(elf);
     if !imports.locks {
         libraries(path, linker).iter().for_each(|library| imports.add(library));
     }

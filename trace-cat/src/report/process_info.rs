@@ -320,10 +320,9 @@ mod tests {
         for name in ["tr.0000001.002", "tr.0000001.001", "trbuf.0000002", "old.1.tr.0000003.001", "trclock", "tr.x"] {
             fs::write(path(name), "").unwrap();
         }
-        fs::write(path("trinfo.0000001"), 
-            "format 1\npid 1\nppid 7\ncmdline sh -c a\\x20b\nlost 2\nlost 3\nformat 1\npid 1\nppid 7\nlost 0\ncmdline sort -n\nlost 4\n",
-        )
-        .unwrap();
+        let text = "format 1\npid 1\nppid 7\ncmdline sh -c a\\x20b\nlost 2\nlost 3\n\
+                    format 1\npid 1\nppid 7\nlost 0\ncmdline sort -n\nlost 4\n";
+        fs::write(path("trinfo.0000001"), text).unwrap();
         fs::write(path("trinfo.0000009"), "pid 9\n").unwrap();
         let processes = processes_in_directory(directory.path());
         let expected = [

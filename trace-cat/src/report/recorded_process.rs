@@ -29,8 +29,6 @@ pub struct RecordedProcess {
     pub notes: Vec<String>,
     /// How much its rings have room for; `None` if it has none.
     pub ring: Option<String>,
-    /// How many records it has lost, as it has counted: at least as many as its loss records say.
-    pub lost: u64,
     pub knowledge: Knowledge,
     /// The names of its own objects and events, by ID.
     pub names: HashMap<u64, String>,
@@ -57,7 +55,7 @@ impl RecordedProcess {
         let mut recorded = RecordedProcess::default();
         (recorded.notes, recorded.ring) = (process.notes.clone(), process.ring.clone());
         recorded.knowledge.own_pid = process.own_pid;
-        (recorded.lost, recorded.shift) = (process.lost, process.shift);
+        recorded.shift = process.shift;
         for path in process.info_paths() {
             if let Ok(text) = read_info(&path) {
                 recorded.add_text(&text);
