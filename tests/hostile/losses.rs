@@ -127,6 +127,15 @@ fn a_disk_that_is_full_from_the_start() {
     }
 }
 
+/// The last thread ends the process, and has no buffers: it began after recording had stopped, and main has left.
+#[test]
+fn the_last_thread_began_too_late() {
+    let test = TestDirectory::new("max-last");
+    let run = traced_steps(&test, "pairs 10000 leave 5000").env("THR_TRACE_MAX", "200K").noise_expected().run();
+    assert!(run.success().stderr_text().contains("THR_TRACE_MAX"), "{}", run.stderr_text());
+    assert_counted(&test, 3 * 15_000, libc::EDQUOT);
+}
+
 /// How many records a process lost according to the report of a script of [`on_a_disk_of`].
 #[track_caller]
 fn lost_in_report(test: &TestDirectory) -> u64 {

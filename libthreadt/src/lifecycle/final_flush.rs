@@ -198,9 +198,7 @@ pub fn finish() {
     if !begin_alone() {
         return;
     }
-    if let Some(slot) = thread_local::current() {
-        recorder::take_over_losses(slot);
-    }
+    recorder::take_over_last_losses();
     let complete = flush_all_slots();
     if process_state::sandboxed().is_some() {
         // Everything stays in the trbuf.

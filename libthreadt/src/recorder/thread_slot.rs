@@ -86,8 +86,18 @@ fn lose_muted(records: u32) -> Option<Slot> {
     None
 }
 
+/// Gives what threads without a slot have lost to the thread that ends the process. That may be one without a slot, too: the
+/// last one, after main has left by `pthread_exit`, if it began after recording had stopped.
+pub fn take_over_last_losses() {
+    let slot = thread_local::current();
+    let may_claim = slot.is_none() && control::words().lost_without_slot.load(Relaxed) != 0 && !thread_word::is_muted();
+    if let Some(slot) = if may_claim { claim_slot() } else { slot } {
+        take_over_losses(slot);
+    }
+}
+
 /// Moves the count of records lost by threads without a slot to this thread's slot, whose loss record will report them.
-pub fn take_over_losses(slot: Slot) {
+fn take_over_losses(slot: Slot) {
     let (lost, cause) = control::take_lost_without_slot();
     if lost != 0 {
         let since = match PROCESS.without_slot_since.swap(0, Relaxed) {

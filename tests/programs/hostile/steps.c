@@ -20,6 +20,7 @@
 //   print TEXT       writes TEXT to descriptor 2
 //   clone N          a child made by syscall(SYS_clone, SIGCHLD) makes N pairs and ends by _exit
 //   vfork N, vforkexec N       a vforked child makes N pairs and as many posts, then ends, or becomes `steps pairs N`
+//   leave N          main leaves by pthread_exit; a thread, the last one, makes N pairs then, and the program ends with 0
 //   exec             becomes `steps` with the arguments that are left
 //   kill             kills itself
 //
@@ -213,6 +214,21 @@ static void vfork_and(int count, const char *number, int exec) {
     wait_for(child, 7);
 }
 
+static pthread_t main_thread;
+
+static void *be_last(void *count) {
+    CHECK(pthread_join(main_thread, NULL) == 0);
+    pairs(atoi(count));
+    return NULL;
+}
+
+static void leave_main(char *count) {
+    pthread_t id;
+    main_thread = pthread_self();
+    CHECK(pthread_create(&id, NULL, be_last, count) == 0);
+    pthread_exit(NULL);
+}
+
 int main(int argc, char **argv) {
     // For the shell and for `vforkexec` the library is in the environment, for `run` it is not.
     char preload[8192] = "";
@@ -235,10 +251,12 @@ int main(int argc, char **argv) {
             CHECK(0);
         }
         CHECK(next < argv + argc);
-        const char *value = *next++;
+        char *value = *next++;
         long number = atol(value);
         if (strcmp(step, "pairs") == 0)
             pairs((int)number);
+        else if (strcmp(step, "leave") == 0)
+            leave_main(value);
         else if (strcmp(step, "thread") == 0)
             run_threads(1, number);
         else if (strcmp(step, "threads") == 0)
