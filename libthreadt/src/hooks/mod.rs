@@ -14,7 +14,8 @@
 /// Defines a hook: `fn symbol(parameters; caller) -> result { … }`, where `caller` is the call's return address.
 ///
 /// What the host calls is a stub that passes the return address on in the register of a sixth argument and jumps to the
-/// hook, or on the stack if the function has six arguments. The address is right also if the host made a tail call.
+/// hook, or on the stack if the function has six arguments. The address is right also if the host made a tail call. Where the
+/// host's stack is not aligned, the stub aligns it ([`crate::sys::stack_alignment`]).
 ///
 /// With `[EVENT next]` behind the result's type the stub jumps to the next function where nothing of the event is
 /// recorded, and nobody has changed anything: so a call costs two comparisons and jumps more, and touches neither stack nor
@@ -40,7 +41,15 @@ macro_rules! hook {
         const _: () = {
             unsafe extern "C-unwind" fn hook($($name: $kind,)* $($padding: u64,)* $caller: u64) -> $result $body
 
-            hook! { @stub $stub "mov r9, qword ptr [rsp]" "jmp {hook}" }
+            hook! {
+                @stub $stub
+                "mov r9, qword ptr [rsp]"
+                "test spl, 8"
+                "jz 7f"
+                "jmp {hook}"
+                "7: call {hook}"
+                "ret"
+            }
         };
     };
     (@pad $stub:tt [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block [$sixth:ident] []) => {
@@ -49,10 +58,20 @@ macro_rules! hook {
 
             hook! {
                 @stub $stub
+                "test spl, 8"
+                "jz 7f"
                 "push qword ptr [rsp]"
                 ".cfi_def_cfa_offset 16"
                 "call {hook}"
                 "add rsp, 8"
+                ".cfi_def_cfa_offset 8"
+                "ret"
+                "7: sub rsp, 8"
+                ".cfi_def_cfa_offset 16"
+                "push qword ptr [rsp + 8]"
+                ".cfi_def_cfa_offset 24"
+                "call {hook}"
+                "add rsp, 16"
                 ".cfi_def_cfa_offset 8"
                 "ret"
             }
@@ -201,7 +220,7 @@ macro_rules! jump_to_next_with_registers {
             "push r9\n",
             "push rax\n",
             ".cfi_adjust_cfa_offset 56\n",
-            "call {look_up}\n",
+            crate::sys::stack_alignment::call_aligned!("{look_up}"),
             "mov r11, rax\n",
             "pop rax\n",
             "pop r9\n",

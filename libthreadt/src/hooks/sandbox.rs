@@ -20,30 +20,33 @@ pub extern "C" fn prepare_for_clone() {
     prepare_for_sandbox();
 }
 
-/// `int chroot(const char *path);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn chroot(path: *const c_char) -> c_int {
-    prepare_for_sandbox();
-    // SAFETY: the next function with the host's arguments.
-    unsafe { call_next!(chroot(path: *const c_char) -> c_int) }
-}
-
-/// `int unshare(int flags);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn unshare(flags: c_int) -> c_int {
-    if moves_files(flags) {
+hook! {
+    /// `int chroot(const char *path);`
+    fn chroot(path: *const c_char; _caller) -> c_int {
         prepare_for_sandbox();
+        // SAFETY: the next function with the host's arguments.
+        unsafe { call_next!(chroot(path: *const c_char) -> c_int) }
     }
-    // SAFETY: as above.
-    unsafe { call_next!(unshare(flags: c_int) -> c_int) }
 }
 
-/// `int setns(int fd, int nstype);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn setns(fd: c_int, nstype: c_int) -> c_int {
-    // SAFETY: as above.
-    let call_next = || unsafe { call_next!(setns(fd: c_int, nstype: c_int) -> c_int) };
-    enter_namespace(nstype, || call_next().into()) as c_int
+hook! {
+    /// `int unshare(int flags);`
+    fn unshare(flags: c_int; _caller) -> c_int {
+        if moves_files(flags) {
+            prepare_for_sandbox();
+        }
+        // SAFETY: as above.
+        unsafe { call_next!(unshare(flags: c_int) -> c_int) }
+    }
+}
+
+hook! {
+    /// `int setns(int fd, int nstype);`
+    fn setns(fd: c_int, nstype: c_int; _caller) -> c_int {
+        // SAFETY: as above.
+        let call_next = || unsafe { call_next!(setns(fd: c_int, nstype: c_int) -> c_int) };
+        enter_namespace(nstype, || call_next().into()) as c_int
+    }
 }
 
 /// `setns` by `call_next`. Without a type it may be any namespace.

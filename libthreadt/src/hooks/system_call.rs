@@ -19,6 +19,7 @@ use crate::hooks::unrecorded::{
 use crate::hooks::user::new_user_by_system_call;
 use crate::lifecycle::{Restriction, change_user, close_descriptor, replace_descriptor, restrict};
 use crate::process_state::{PROCESS, Switch, switch_offset};
+use crate::sys::stack_alignment::call_aligned;
 
 /// How many numbers [`ACTIONS`] has. Calls with greater ones are the next function's.
 const NUMBERS: usize = 512;
@@ -99,7 +100,7 @@ pub unsafe extern "C-unwind" fn syscall() {
         "cmp r11d, {futex}",
         "je 5f",
         "cmp r11d, {clone}",
-        "jne {known_system_call}",
+        "jne 8f",
         "test rsi, {moves_files}",
         "jz 3b",
         "push rdi",
@@ -110,7 +111,7 @@ pub unsafe extern "C-unwind" fn syscall() {
         "push r9",
         "push rax",
         ".cfi_adjust_cfa_offset 56",
-        "call {prepare}",
+        call_aligned!("{prepare}"),
         "pop rax",
         "pop r9",
         "pop r8",
@@ -128,6 +129,8 @@ pub unsafe extern "C-unwind" fn syscall() {
         "cmp dword ptr [rip + {control} + {changes}], 0",
         "je 3b",
         "6:",
+        "test spl, 8",
+        "jz 7f",
         // The word that aligns the stack, this function's return address and the caller's seventh argument are the
         // arguments that the function takes from the stack.
         "push rax",
@@ -135,6 +138,34 @@ pub unsafe extern "C-unwind" fn syscall() {
         "call {futex_system_call}",
         "add rsp, 8",
         ".cfi_adjust_cfa_offset -8",
+        "ret",
+        // The same on a stack that is not aligned, with copies of these three.
+        "7:",
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
+        "push qword ptr [rsp + 16]",
+        ".cfi_adjust_cfa_offset 8",
+        "push qword ptr [rsp + 16]",
+        ".cfi_adjust_cfa_offset 8",
+        "push rax",
+        ".cfi_adjust_cfa_offset 8",
+        "call {futex_system_call}",
+        "add rsp, 32",
+        ".cfi_adjust_cfa_offset -32",
+        "ret",
+        "8:",
+        "test spl, 8",
+        "jz 9f",
+        "jmp {known_system_call}",
+        // The seventh argument again, below a word that aligns the stack.
+        "9:",
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
+        "push qword ptr [rsp + 16]",
+        ".cfi_adjust_cfa_offset 8",
+        "call {known_system_call}",
+        "add rsp, 16",
+        ".cfi_adjust_cfa_offset -16",
         "ret",
         ".cfi_endproc",
         futex_number = const libc::SYS_futex,

@@ -36,36 +36,40 @@ pub fn new_user_by_system_call(number: c_long, arguments: [u64; 3]) -> Option<Ne
     }
 }
 
-/// `int setuid(uid_t uid);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn setuid(uid: u32) -> c_int {
-    // SAFETY: the next function with the host's arguments.
-    let call_next = || unsafe { call_next!(setuid(uid: u32) -> c_int) };
-    change_user(by_setuid(uid), || call_next().into()) as c_int
+hook! {
+    /// `int setuid(uid_t uid);`
+    fn setuid(uid: u32; _caller) -> c_int {
+        // SAFETY: the next function with the host's arguments.
+        let call_next = || unsafe { call_next!(setuid(uid: u32) -> c_int) };
+        change_user(by_setuid(uid), || call_next().into()) as c_int
+    }
 }
 
-/// `int seteuid(uid_t uid);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn seteuid(uid: u32) -> c_int {
-    // SAFETY: as above.
-    let call_next = || unsafe { call_next!(seteuid(uid: u32) -> c_int) };
-    change_user([None, given(uid), None], || call_next().into()) as c_int
+hook! {
+    /// `int seteuid(uid_t uid);`
+    fn seteuid(uid: u32; _caller) -> c_int {
+        // SAFETY: as above.
+        let call_next = || unsafe { call_next!(seteuid(uid: u32) -> c_int) };
+        change_user([None, given(uid), None], || call_next().into()) as c_int
+    }
 }
 
-/// `int setreuid(uid_t real, uid_t effective);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn setreuid(real: u32, effective: u32) -> c_int {
-    // SAFETY: as above.
-    let call_next = || unsafe { call_next!(setreuid(real: u32, effective: u32) -> c_int) };
-    change_user(by_setreuid(real, effective), || call_next().into()) as c_int
+hook! {
+    /// `int setreuid(uid_t real, uid_t effective);`
+    fn setreuid(real: u32, effective: u32; _caller) -> c_int {
+        // SAFETY: as above.
+        let call_next = || unsafe { call_next!(setreuid(real: u32, effective: u32) -> c_int) };
+        change_user(by_setreuid(real, effective), || call_next().into()) as c_int
+    }
 }
 
-/// `int setresuid(uid_t real, uid_t effective, uid_t saved);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn setresuid(real: u32, effective: u32, saved: u32) -> c_int {
-    // SAFETY: as above.
-    let call_next = || unsafe { call_next!(setresuid(real: u32, effective: u32, saved: u32) -> c_int) };
-    change_user([real, effective, saved].map(given), || call_next().into()) as c_int
+hook! {
+    /// `int setresuid(uid_t real, uid_t effective, uid_t saved);`
+    fn setresuid(real: u32, effective: u32, saved: u32; _caller) -> c_int {
+        // SAFETY: as above.
+        let call_next = || unsafe { call_next!(setresuid(real: u32, effective: u32, saved: u32) -> c_int) };
+        change_user([real, effective, saved].map(given), || call_next().into()) as c_int
+    }
 }
 
 #[cfg(test)]
