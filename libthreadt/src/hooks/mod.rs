@@ -20,15 +20,16 @@
 /// With `[EVENT next]` behind the result's type the stub jumps to the next function where nothing of the event is
 /// recorded, and nobody has changed anything: so a call costs two comparisons and jumps more, and touches neither stack nor
 /// registers that have a meaning.
+/// With `[EVENT next empty]` it returns then if the next function is libc's, which does nothing.
 /// With `[EVENT]` it returns then: what a program calls to record (`threadt.h`) has no next function.
 ///
 /// The stub is exported as `symbol`, which stands for every version of the function; or, with
 /// `fn ident = "symbol@VERSION" …(…)`, under just these versions.
 macro_rules! hook {
     ($(#[$meta:meta])* fn $symbol:ident $(= $($export:literal)+)? ($($name:ident: $kind:ty),*; $caller:ident)
-        -> $result:ty $([$event:ident $($next:ident)?])? $body:block) => {
+        -> $result:ty $([$event:ident $($next:ident $($empty:ident)?)?])? $body:block) => {
         hook! {
-            @pad [[$(#[$meta])* $symbol $($($export)+)?] [$($event $($next)?)?]] [$($name: $kind,)*] $caller [$result] $body
+            @pad [[$(#[$meta])* $symbol $($($export)+)?] [$($event $($next $($empty)?)?)?]] [$($name: $kind,)*] $caller [$result] $body
             [$($name)*] [_a _b _c _d _e]
         }
     };
@@ -99,8 +100,20 @@ macro_rules! hook {
         }
     };
     (@stub [$names:tt [$event:ident $next:ident]] $($instruction:literal)+) => {
+        hook! { @passing [$names $event $next] [] [] $($instruction)+ }
+    };
+    (@stub [$names:tt [$event:ident $next:ident empty]] $($instruction:literal)+) => {
+        hook! {
+            @passing [$names $event $next]
+            [is_libc = const crate::glibc::next_functions::NextFunction::IS_LIBC_OFFSET,]
+            ["cmp byte ptr [rip + {next} + {is_libc}], 0" "je 8f" "ret" "8:"]
+            $($instruction)+
+        }
+    };
+    (@passing [$names:tt $event:ident $next:ident] [$($operand:tt)*] [$($ending:literal)*] $($instruction:literal)+) => {
         hook! {
             @export $names [
+                $($operand)*
                 switches = sym crate::process_state::PROCESS,
                 switch = const crate::process_state::switch_offset(spec::id::$event),
                 off = const crate::process_state::Switch::OFF.bits(),
@@ -112,19 +125,22 @@ macro_rules! hook {
                 own_switch = const crate::storage::OWN_SWITCHES_OFFSET + spec::id::$event.index(),
                 on = const crate::process_state::Switch::ON.with(crate::process_state::Switch::ON_RECURSIVE).bits(),
             ]
+            // What is passed on does not jump on its way here.
             "cmp byte ptr [rip + {switches} + {switch}], {off}"
-            "je 3f"
+            "jne 3f"
             "cmp dword ptr [rip + {control} + {changes}], 0"
+            "jne 5f"
+            "6:"
+            $($ending)*
+            "mov r11, qword ptr [rip + {next} + {address}]"
+            "test r11, r11"
+            // The hook looks it up.
+            "jz 2f"
+            "jmp r11"
+            "3: cmp dword ptr [rip + {control} + {changes}], 0"
             "jne 4f"
             "2:"
             $($instruction)+
-            "3: cmp dword ptr [rip + {control} + {changes}], 0"
-            "jne 5f"
-            "6: mov r11, qword ptr [rip + {next} + {address}]"
-            "test r11, r11"
-            // The hook looks it up.
-            "jz 2b"
-            "jmp r11"
             // Somebody has changed something. A process that is not initialised may have its parent's slot.
             "4: cmp byte ptr [rip + {switches} + {switch}], 0"
             "je 2b"

@@ -35,6 +35,15 @@ fn put_lines<const N: usize>(time: u64, lines: &[UntimedRecord; N]) {
     }
 }
 
+/// Records up to [`RECORDS_AT_ONCE`] lines with one time.
+#[inline(always)]
+pub fn put_all(time: u64, lines: &[UntimedRecord]) {
+    match thread_local::current() {
+        Some(slot) if PROCESS.records_directly.load(Relaxed) != 0 => append_all(slot, time, lines),
+        _ => put_elsewhere(time, lines),
+    }
+}
+
 /// The thread has no slot yet, or there is a handler.
 #[cold]
 #[inline(never)]
