@@ -56,7 +56,7 @@ mod wakeups;
 
 pub use analysis::Analysis;
 pub use analysis_parts::AnalysisParts;
-pub use call_sites::SiteState;
+pub use call_sites::{OTHER_SITES, SiteState};
 pub use contention_shares::{ContentionShares, ShareKey, WaitCause, WaitSum};
 pub use histogram::{DurationHistogram, DurationSummary};
 pub use holds::Knowledge;
