@@ -94,6 +94,7 @@ impl<'a> Document<'a> {
         sink.list("objects", self.rows().map(|row| self.object(row)))?;
         sink.list("threads", self.list("threads", &view.threads, Document::thread))?;
         let sites = view.sites();
+        self.leave_out("sites.calls", view.analysis.sites.calls_at_others());
         sink.list("sites", self.list("sites", &sites, Document::site))?;
         drop(sites);
         let pairs = self.rows_of_pairs();
