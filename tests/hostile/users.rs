@@ -141,6 +141,30 @@ fn setuid_before_the_first_record_and_after_it() {
     }
 }
 
+/// The file that the program before the exec has written is not taken for another process's: not by the new user, who may not
+/// open it, and not by root, who has begun the new user's files.
+#[test]
+fn a_record_file_from_before_an_exec_is_written_on() {
+    for arguments in [
+        "pairs 1000 exec pairs 10 setuid 65534 pairs 400",
+        "pairs 1000 exec pairs 10 seteuid 65534 pairs 400",
+        "pairs 1000 exec pairs 10 seteuid 65534 pairs 390 seteuid 0 pairs 10",
+    ] {
+        for mode in [0o755, 0o777, 0o1777] {
+            println!("{arguments}, {mode:o}");
+            let Some(test) = closed("user-after-exec") else { return };
+            fs::set_permissions(test.trace_directory(), fs::Permissions::from_mode(mode)).unwrap();
+            let output = traced_steps(&test, arguments).run();
+            output.exited(DONE);
+            assert_eq!(output.stderr_text(), "");
+            let names = fs::read_dir(test.trace_directory()).unwrap().map(|entry| entry.unwrap().file_name());
+            let renamed: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("old.")).collect();
+            assert!(renamed.is_empty(), "{renamed:?}");
+            assert_complete(&test, 3 * 1410);
+        }
+    }
+}
+
 /// Nothing can be made for a user who cannot reach the directory: the newest records stay in the buffers.
 #[test]
 fn setuid_where_the_new_user_cannot_reach_the_directory() {

@@ -5,8 +5,8 @@
 use core::ffi::CStr;
 
 use super::file_table::RecordFileEntry;
-use crate::sys::{self, Errno, Fd, Result};
-use crate::trace_dir::earlier_files;
+use crate::sys::{self, Errno, Fd, FileIdentity, Result};
+use crate::trace_dir::{earlier_files, names_owner};
 
 pub struct RecordFile {
     pub fd: Fd,
@@ -39,7 +39,7 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
                     sys::sleep(100_000);
                     let unknown = || entry.identity().is_none();
                     // Checked again: the thread that made it may have noted it, and written to it, meanwhile.
-                    if unknown() && !adopt(path, entry)? && unknown() {
+                    if unknown() && !adopt(path, entry, lwp)? && unknown() {
                         earlier_files::rename_unknown(path)?;
                     }
                     continue;
@@ -65,18 +65,28 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
     Err(Errno(libc::ESTALE))
 }
 
-/// Uses an existing file as the one that the entry describes; `false` if it cannot be this process's.
-fn adopt(path: &CStr, entry: &RecordFileEntry) -> Result<bool> {
-    match Fd::open_trusted(path, libc::O_WRONLY) {
-        Ok((_, identity, size)) if entry.may_be(size) => {
+/// Uses an existing file as the one that the entry describes; `false` if it cannot be this process's. `EACCES` if it is, but
+/// the user that the process has become since may not open it.
+fn adopt(path: &CStr, entry: &RecordFileEntry, lwp: u32) -> Result<bool> {
+    // The program before the exec renamed what had its names, so that a file of the trbuf's owner is its own.
+    let generation = entry.generation_from_before_exec();
+    let before_exec =
+        generation.map(names_owner::owner_of_files).and_then(|owner| FileIdentity::of_single(path, owner));
+    let found = match before_exec {
+        Some(identity) => Fd::open_known(path, libc::O_WRONLY, identity, false, lwp).map(|(_, size)| (identity, size)),
+        None => match Fd::open_trusted(path, libc::O_WRONLY) {
+            Err(errno) if errno.is_foreign_file() => return Ok(false),
+            opened => opened.map(|(_, identity, size)| (identity, size)),
+        },
+    };
+    // Records of an unknown process are not written on.
+    found.map(|(identity, size)| {
+        let is_own = entry.may_be(size);
+        if is_own {
             entry.note(identity);
-            Ok(true)
         }
-        // Records of an unknown process.
-        Ok(_) => Ok(false),
-        Err(errno) if errno.is_foreign_file() => Ok(false),
-        Err(errno) => Err(errno),
-    }
+        is_own
+    })
 }
 
 impl RecordFile {

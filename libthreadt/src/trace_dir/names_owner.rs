@@ -180,6 +180,11 @@ pub fn open_trbuf(generation: usize) -> Result<Fd> {
     Fd::open_known(path, libc::O_RDWR, *trbuf.identity.get(), false, sys::thread_id()).map(|(fd, _)| fd)
 }
 
+/// The user to whom the trbuf of a generation of files belonged when it was claimed.
+pub fn owner_of_files(generation: usize) -> u32 {
+    trbuf(generation).identity.get().owner
+}
+
 /// Moves to the subdirectory for the user `uid`, for whom this thread works; `true` if this process has moved.
 ///
 /// # Safety
