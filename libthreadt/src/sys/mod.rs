@@ -29,6 +29,7 @@ mod process_name;
 pub mod seccomp;
 mod seccomp_filter;
 pub mod stack;
+pub mod standard_numbers;
 pub mod thread_word;
 mod time;
 pub mod unwind_sections;
