@@ -15,11 +15,6 @@ fn moves_files(flags: c_int) -> bool {
     flags & MOVES_FILES != 0
 }
 
-/// Prepares for `clone` with such a flag by `syscall`.
-pub extern "C" fn prepare_for_clone() {
-    prepare_for_sandbox();
-}
-
 /// `int chroot(const char *path);`
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn chroot(path: *const c_char) -> c_int {

@@ -35,12 +35,12 @@ fn put_lines<const N: usize>(time: u64, lines: &[UntimedRecord; N]) {
     }
 }
 
-/// The thread has no slot yet, or there is a handler.
+/// The thread has no slot yet, or shares it with another task, or there is a handler.
 #[cold]
 #[inline(never)]
 fn put_elsewhere(time: u64, lines: &[UntimedRecord]) {
     initialise();
-    if !handler::takes(time, lines)
+    if (thread_local::is_other_task() || !handler::takes(time, lines))
         && let Some(slot) = thread_slot::slot_or_claim(lines.len() as u32, time)
     {
         append_all(slot, time, lines);
