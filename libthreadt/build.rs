@@ -37,7 +37,7 @@ use symbols::{FIRST_VERSION, Symbol, optional_functions};
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
 /// mostly to calibrate, what `src/unwind/` calls, and what `src/hooks/unrecorded.rs`, `libraries.rs`, `user.rs`,
 /// `sandbox.rs` and `clone.rs` hook.
-const HELPERS: [&str; 34] = [
+const HELPERS: [&str; 35] = [
     "__clone",
     "__libc_start_main",
     "_dl_find_object",
@@ -63,6 +63,7 @@ const HELPERS: [&str; 34] = [
     "pthread_rwlockattr_init",
     "pthread_rwlockattr_setkind_np",
     "seteuid",
+    "setfsuid",
     "setns",
     "setresuid",
     "setreuid",

@@ -23,7 +23,7 @@ const PANICS: [&str; 5] =
 
 /// Hooks that record nothing: these functions change what the library may do, what the clock shows, what code is where, or who has
 /// the memory.
-const WITHOUT_RECORD: [&str; 23] = [
+const WITHOUT_RECORD: [&str; 24] = [
     "__clone",
     "__libc_start_main",
     "chroot",
@@ -38,6 +38,7 @@ const WITHOUT_RECORD: [&str; 23] = [
     "prlimit",
     "prlimit64",
     "seteuid",
+    "setfsuid",
     "setns",
     "setresuid",
     "setreuid",

@@ -93,7 +93,8 @@ pub fn write_at_exit() {
 /// At the end of a process whose files were made only so that users could change what it records: removes its trinfo if there
 /// is nothing else of it.
 pub fn remove_if_nothing_was_recorded() {
-    let was_shown = CONFIG.get().shows_itself || control::changes() != 0;
+    let is_early = PROCESS.made_early.load(Relaxed) != 0;
+    let was_shown = is_early || CONFIG.get().shows_itself || control::changes() != 0;
     // The count in the trbuf has also what the program before an exec has lost.
     let has_lost = lost_records() != 0 || control::words().lost.load(Relaxed) != 0;
     // In the directory of the former user this process may remove nothing.

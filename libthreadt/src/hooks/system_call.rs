@@ -46,7 +46,7 @@ const FUTEX: u8 = 2;
 /// The child may begin in other namespaces, or run beside this thread.
 const CLONE: u8 = 3;
 
-const KNOWN_NUMBERS: [c_long; 16] = [
+const KNOWN_NUMBERS: [c_long; 17] = [
     libc::SYS_prctl,
     libc::SYS_seccomp,
     libc::SYS_setns,
@@ -59,6 +59,7 @@ const KNOWN_NUMBERS: [c_long; 16] = [
     libc::SYS_setuid,
     libc::SYS_setreuid,
     libc::SYS_setresuid,
+    libc::SYS_setfsuid,
     libc::SYS_chroot,
     libc::SYS_pivot_root,
     libc::SYS_unshare,

@@ -27,7 +27,7 @@ pub use open_files::{change_file_size_limit, close_descriptor, close_descriptors
 pub use process_exit::at_exit;
 pub use process_exit::record_process_exit;
 pub use restriction::{Restriction, restrict};
-pub use sandbox::prepare_for_sandbox;
+pub use sandbox::{prepare_for_departure, prepare_for_sandbox};
 pub use shared_thread::share_thread;
 pub use thread_end::{end_by_unwinding, record_thread_exit};
 pub use thread_start::{ThreadStart, run};
