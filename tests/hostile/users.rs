@@ -270,3 +270,27 @@ fn only_files_of_the_owner_are_read() {
     let account = account(&Trace::parse("trace-cat", &output.stdout));
     assert_eq!((account.records, account.lost), (3 * 200, 0));
 }
+
+/// One thread becomes another user for files, or gets a root of its own, and makes the process's first record there: the
+/// others are recorded as ever, and what the one cannot keep is counted.
+#[test]
+fn a_thread_that_leaves_the_others_stops_nobody() {
+    let program = Program::c("hostile/departs.c");
+    for how in ["setfsuid", "syscall", "chroot"] {
+        for pairs in [10, 20_000] {
+            let Some(test) = closed("departs") else { return };
+            let root = test.directory().join("root");
+            fs::create_dir(&root).unwrap();
+            let run = traced_mutexes(&test, &program).args([how, &pairs.to_string()]).arg(&root).noise_expected().run();
+            run.exited(DONE);
+            let lwp: u32 = run.stdout_text().trim_end().parse().unwrap();
+            let trace = test.merged();
+            let others = trace.records.iter().filter(|record| record.fields.lwpid != lwp).count();
+            let account = account(&trace);
+            let loss_records = trace.of("trace_lost").len();
+            assert_eq!(others, 2 * 3 * 1_000, "{how}, {pairs}, {loss_records} loss records");
+            assert_eq!(account.records + account.lost as usize, 3 * (pairs + 2 * 1_000), "{how}, {pairs}");
+            assert_eq!(account.lost > 0, pairs > 10, "{how}, {pairs}");
+        }
+    }
+}

@@ -219,15 +219,11 @@ macro_rules! jump_to_next {
     }};
 }
 
-/// The same in assembly, with registers and stack as they are. `next` is the next function, `address` where it has its address,
-/// and `look_up` a function that returns it.
-macro_rules! jump_to_next_with_registers {
+/// Saves the registers that have a meaning at a function's beginning, rax for the vector registers of a variadic one; the stack is
+/// aligned for a call then.
+macro_rules! save_registers {
     () => {
         concat!(
-            "mov r11, qword ptr [rip + {next} + {address}]\n",
-            "test r11, r11\n",
-            "jnz 2f\n",
-            // A constructor that runs before this library's.
             "push rdi\n",
             "push rsi\n",
             "push rdx\n",
@@ -236,8 +232,14 @@ macro_rules! jump_to_next_with_registers {
             "push r9\n",
             "push rax\n",
             ".cfi_adjust_cfa_offset 56\n",
-            crate::sys::stack_alignment::call_aligned!("{look_up}"),
-            "mov r11, rax\n",
+        )
+    };
+}
+
+/// Restores what [`save_registers`] has saved.
+macro_rules! restore_registers {
+    () => {
+        concat!(
             "pop rax\n",
             "pop r9\n",
             "pop r8\n",
@@ -246,11 +248,29 @@ macro_rules! jump_to_next_with_registers {
             "pop rsi\n",
             "pop rdi\n",
             ".cfi_adjust_cfa_offset -56\n",
+        )
+    };
+}
+
+/// As [`jump_to_next`], in assembly, with registers and stack as they are. `next` is the next function, `address` where it has its address,
+/// and `look_up` a function that returns it.
+macro_rules! jump_to_next_with_registers {
+    () => {
+        concat!(
+            "mov r11, qword ptr [rip + {next} + {address}]\n",
+            "test r11, r11\n",
+            "jnz 2f\n",
+            // A constructor that runs before this library's.
+            save_registers!(),
+            crate::sys::stack_alignment::call_aligned!("{look_up}"),
+            "mov r11, rax\n",
+            restore_registers!(),
             "2: jmp r11\n",
         )
     };
 }
 
+mod clone;
 mod create;
 mod exec;
 mod exit;

@@ -3,7 +3,7 @@
 
 use core::ffi::{c_char, c_int, c_long};
 
-use crate::lifecycle::{change_namespace, prepare_for_sandbox};
+use crate::lifecycle::{change_namespace, prepare_for_departure, prepare_for_sandbox};
 
 /// `landlock_restrict_self`, which older versions of the crate libc do not name.
 pub const SYS_LANDLOCK_RESTRICT_SELF: c_long = 446;
@@ -13,11 +13,6 @@ pub const MOVES_FILES: c_int = libc::CLONE_NEWNS | libc::CLONE_NEWUSER;
 
 fn moves_files(flags: c_int) -> bool {
     flags & MOVES_FILES != 0
-}
-
-/// Prepares for `clone` with such a flag by `syscall`.
-pub extern "C" fn prepare_for_clone() {
-    prepare_for_sandbox();
 }
 
 hook! {
@@ -32,11 +27,19 @@ hook! {
 hook! {
     /// `int unshare(int flags);`
     fn unshare(flags: c_int; _caller) -> c_int {
-        if moves_files(flags) {
-            prepare_for_sandbox();
-        }
+        prepare_for_unshare(flags);
         // SAFETY: as above.
         unsafe { call_next!(unshare(flags: c_int) -> c_int) }
+    }
+}
+
+/// With these flags the thread has a root of its own afterwards.
+fn prepare_for_unshare(flags: c_int) {
+    if flags & (libc::CLONE_FS | libc::CLONE_NEWNS) != 0 {
+        prepare_for_departure();
+    }
+    if moves_files(flags) {
+        prepare_for_sandbox();
     }
 }
 
@@ -59,10 +62,11 @@ pub fn enter_namespace(nstype: c_int, call_next: impl FnOnce() -> c_long) -> c_l
 
 /// Prepares for the system call `number` if it is one of these; `true` if it is.
 pub fn prepare_for_system_call(number: c_long, first_argument: u64) -> bool {
-    let is_known =
-        [libc::SYS_chroot, libc::SYS_pivot_root, libc::SYS_unshare, SYS_LANDLOCK_RESTRICT_SELF].contains(&number);
-    if is_known && (number != libc::SYS_unshare || moves_files(first_argument as c_int)) {
-        prepare_for_sandbox();
+    match number {
+        libc::SYS_unshare => prepare_for_unshare(first_argument as c_int),
+        libc::SYS_setfsuid => prepare_for_departure(),
+        libc::SYS_chroot | libc::SYS_pivot_root | SYS_LANDLOCK_RESTRICT_SELF => prepare_for_sandbox(),
+        _ => return false,
     }
-    is_known
+    true
 }

@@ -1,4 +1,4 @@
-//! `syscall(2)` where it makes a call that has a hook of its own, and where it forks into another namespace. `futex` records its
+//! `syscall(2)` where it makes a call that has a hook of its own, and where it clones. `futex` records its
 //! calls of futex(2).
 
 use core::arch::naked_asm;
@@ -9,10 +9,9 @@ use spec::id;
 
 use crate::control::{CHANGES_OFFSET, CONTROL};
 use crate::glibc::next_functions::{self, NextFunction};
+use crate::hooks::clone::prepare_for_clone_by_number;
 use crate::hooks::futex::{SYS_FUTEX_REQUEUE, SYS_FUTEX_WAIT, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, futex_system_call};
-use crate::hooks::sandbox::{
-    MOVES_FILES, SYS_LANDLOCK_RESTRICT_SELF, enter_namespace, prepare_for_clone, prepare_for_system_call,
-};
+use crate::hooks::sandbox::{SYS_LANDLOCK_RESTRICT_SELF, enter_namespace, prepare_for_system_call};
 use crate::hooks::unrecorded::{
     close_in_range, filtered, is_busy, new_file_size_limit, record_name, restriction_by_prctl, with_limit,
 };
@@ -38,16 +37,17 @@ static ACTIONS: [u8; NUMBERS] = {
         at += 1;
     }
     actions[libc::SYS_clone as usize] = CLONE;
+    actions[libc::SYS_clone3 as usize] = CLONE;
     actions
 };
 /// [`known_system_call`] makes the call.
 const KNOWN: u8 = 1;
 /// [`futex_system_call`] makes the call if it is recorded.
 const FUTEX: u8 = 2;
-/// The child may begin in other namespaces.
+/// The child may begin in other namespaces, or run beside this thread.
 const CLONE: u8 = 3;
 
-const KNOWN_NUMBERS: [c_long; 16] = [
+const KNOWN_NUMBERS: [c_long; 17] = [
     libc::SYS_prctl,
     libc::SYS_seccomp,
     libc::SYS_setns,
@@ -60,6 +60,7 @@ const KNOWN_NUMBERS: [c_long; 16] = [
     libc::SYS_setuid,
     libc::SYS_setreuid,
     libc::SYS_setresuid,
+    libc::SYS_setfsuid,
     libc::SYS_chroot,
     libc::SYS_pivot_root,
     libc::SYS_unshare,
@@ -101,25 +102,9 @@ pub unsafe extern "C-unwind" fn syscall() {
         "je 5f",
         "cmp r11d, {clone}",
         "jne 8f",
-        "test rsi, {moves_files}",
-        "jz 3b",
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "push rcx",
-        "push r8",
-        "push r9",
-        "push rax",
-        ".cfi_adjust_cfa_offset 56",
+        save_registers!(),
         call_aligned!("{prepare}"),
-        "pop rax",
-        "pop r9",
-        "pop r8",
-        "pop rcx",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        ".cfi_adjust_cfa_offset -56",
+        restore_registers!(),
         "jmp 3b",
         "5:",
         "mov r11d, dword ptr [rip + {switches} + {switch}]",
@@ -174,8 +159,7 @@ pub unsafe extern "C-unwind" fn syscall() {
         futex = const FUTEX,
         clone = const CLONE,
         known_system_call = sym known_system_call,
-        moves_files = const MOVES_FILES,
-        prepare = sym prepare_for_clone,
+        prepare = sym prepare_for_clone_by_number,
         switches = sym PROCESS,
         switch = const switch_offset(id::FUTEX_WAIT),
         mask = const SWITCHES_MASK,

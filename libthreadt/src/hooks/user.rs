@@ -2,11 +2,11 @@
 //!
 //! No other call needs one. Groups (`setgid`, `setgroups`, `initgroups`) and capabilities (`capset`, `PR_SET_KEEPCAPS`) do not
 //! matter to files that their owner uses. `unshare` and `setns` change what user IDs are called, not whose the files are.
-//! `setfsuid` concerns one thread, for a while: its text stays in the buffer meanwhile.
+//! `setfsuid` concerns one thread, for a while: its text stays in the buffer meanwhile, but the process's files are made before.
 
 use core::ffi::{c_int, c_long};
 
-use crate::lifecycle::{NewUser, change_user};
+use crate::lifecycle::{NewUser, change_user, prepare_for_departure};
 use crate::sys::user_id;
 
 /// The ID that a call sets; `None` for -1, which leaves it as it is.
@@ -69,6 +69,15 @@ hook! {
         // SAFETY: as above.
         let call_next = || unsafe { call_next!(setresuid(real: u32, effective: u32, saved: u32) -> c_int) };
         change_user([real, effective, saved].map(given), || call_next().into()) as c_int
+    }
+}
+
+hook! {
+    /// `int setfsuid(uid_t uid);`
+    fn setfsuid(uid: u32; _caller) -> c_int {
+        prepare_for_departure();
+        // SAFETY: as above.
+        unsafe { jump_to_next!(setfsuid(uid: u32) -> c_int) }
     }
 }
 

@@ -7,6 +7,7 @@ mod open_files;
 mod process_exit;
 mod restriction;
 mod sandbox;
+mod shared_thread;
 mod thread_end;
 mod thread_start;
 mod user_change;
@@ -26,7 +27,8 @@ pub use open_files::{change_file_size_limit, close_descriptor, close_descriptors
 pub use process_exit::at_exit;
 pub use process_exit::record_process_exit;
 pub use restriction::{Restriction, restrict};
-pub use sandbox::prepare_for_sandbox;
+pub use sandbox::{prepare_for_departure, prepare_for_sandbox};
+pub use shared_thread::share_thread;
 pub use thread_end::{end_by_unwinding, record_thread_exit};
 pub use thread_start::{ThreadStart, run};
 pub use user_change::{NewUser, change_user};

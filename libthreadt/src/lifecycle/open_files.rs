@@ -5,6 +5,7 @@ use core::ffi::{c_int, c_long};
 
 use crate::process_state::{is_initialised, is_vfork_child};
 use crate::sys::host_numbers::{Numbers, with_numbers};
+use crate::sys::standard_numbers::{is_standard, note_closing};
 use crate::sys::{file_size, finish_writes, is_foreign, stack, thread_id};
 
 /// Changes the limit to `limit` bytes by `call_next`, in such a way that no write of this library goes beyond it: the
@@ -31,12 +32,26 @@ pub fn replace_descriptor(number: c_int, call_next: impl Fn() -> c_long, is_busy
 #[cold]
 #[inline(never)]
 pub fn close_descriptor(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
-    change_descriptors(not_owned(number).then_some(Numbers::one(number)), call_next, |_| false)
+    // Of the standard ones also the program's: the number is free afterwards, for a file that is being opened.
+    let is_concerned = is_standard(number) || not_owned(number);
+    change_descriptors(is_concerned.then_some(Numbers::one(number)), || closing(number, &call_next), |_| false)
 }
 
 /// Closes the descriptors from `least` on, or some of them, by `call_next`; none of this library.
 pub fn close_descriptors_from(least: c_int, call_next: impl Fn() -> c_long) -> c_long {
-    change_descriptors(Some(Numbers::from(least.max(0))), call_next, |_| false)
+    change_descriptors(Some(Numbers::from(least.max(0))), || closing(least.max(0), &call_next), |_| false)
+}
+
+/// Closes descriptors, `least` or from there on, by `call_next`.
+fn closing(least: c_int, call_next: impl Fn() -> c_long) -> c_long {
+    if !is_standard(least) {
+        return call_next();
+    }
+    // Again when it is done: a thread may have found them open in between.
+    note_closing();
+    let result = call_next();
+    note_closing();
+    result
 }
 
 /// Whether the number is not one that the program has open. Nothing of this library gets such a number before it is closed.

@@ -32,6 +32,9 @@ extern "C" fn exited(status: c_int, _argument: *mut c_void) {
     if PROCESS.exit_recorded.load(Relaxed) == 0 {
         record_process_exit(status, 0);
     }
-    recorder::end_handler();
+    // A child in this process's memory leaves it to the process.
+    if !process_state::is_vfork_child() {
+        recorder::end_handler();
+    }
     finish();
 }

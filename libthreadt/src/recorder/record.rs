@@ -44,12 +44,12 @@ pub fn put_all(time: u64, lines: &[UntimedRecord]) {
     }
 }
 
-/// The thread has no slot yet, or there is a handler.
+/// The thread has no slot yet, or shares it with another task, or there is a handler.
 #[cold]
 #[inline(never)]
 fn put_elsewhere(time: u64, lines: &[UntimedRecord]) {
     initialise();
-    if !handler::takes(time, lines)
+    if (thread_local::is_other_task() || !handler::takes(time, lines))
         && let Some(slot) = thread_slot::slot_or_claim(lines.len() as u32, time)
     {
         append_all(slot, time, lines);

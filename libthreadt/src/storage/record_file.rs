@@ -3,10 +3,13 @@
 //! No descriptor stays open. A file is opened by its path for each write, and must be the one that this process made.
 
 use core::ffi::CStr;
+use core::sync::atomic::Ordering::Relaxed;
 
 use super::file_table::RecordFileEntry;
+use crate::process_state::{self, PROCESS};
+use crate::sys::diagnostics::{Warning, warn};
 use crate::sys::{self, Errno, Fd, FileIdentity, Result};
-use crate::trace_dir::{earlier_files, names_owner};
+use crate::trace_dir::{directory, earlier_files, names_owner};
 
 pub struct RecordFile {
     pub fd: Fd,
@@ -30,6 +33,7 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
             match Fd::create(path, libc::O_WRONLY) {
                 Ok((fd, identity)) => {
                     entry.note(identity);
+                    report_removal();
                     return Ok(RecordFile { fd, size: 0, end });
                 }
                 Err(Errno(libc::EEXIST)) => {
@@ -54,6 +58,7 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
                 Ok((fd, identity)) => {
                     entry.note_removal(known);
                     entry.note(identity);
+                    report_removal();
                     return Ok(RecordFile { fd, size: 0, end: entry.end() });
                 }
                 Err(Errno(libc::EEXIST)) => entry.note_removal(known),
@@ -63,6 +68,27 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
         }
     }
     Err(Errno(libc::ESTALE))
+}
+
+/// Reports if somebody has removed the trbuf of this process, and its record files with it: what is recorded from now on is in new
+/// files, but nobody finds the buffers. To be called where a file was made.
+#[cold]
+fn report_removal() {
+    let is_ended = PROCESS.final_flush_begun.load(Relaxed) != 0;
+    let is_known = is_ended || PROCESS.removal_reported.load(Relaxed) != 0;
+    if is_known || !names_owner::is_trbuf_removed(process_state::generation()) {
+        return;
+    }
+    PROCESS.removal_reported.store(1, Relaxed);
+    PROCESS.anonymous.store(1, Relaxed);
+    warn(
+        Warning::Removed,
+        &[
+            b"files of this process in '",
+            directory::path(),
+            b"' were removed: what its buffers hold cannot be read while it runs, and is lost if it is killed",
+        ],
+    );
 }
 
 /// Uses an existing file as the one that the entry describes; `false` if it cannot be this process's. `EACCES` if it is, but

@@ -5,13 +5,14 @@ use core::ffi::{CStr, c_int};
 use libc::{AFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
 
 use super::call::{Errno, Result, call, filled_by};
-use super::descriptor::stat;
+use super::descriptor::{close, stat};
 use super::file_size::file_size_limit;
 use super::host_numbers;
 use super::open_files::{self, Note, NoteOrNone};
 use super::opened_before;
 use super::process::thread_id;
 use super::stack::stack_pointer;
+use super::standard_numbers;
 
 /// Repeats a call that a signal interrupted, as some file systems return `EINTR` whenever a signal is pending. It gives
 /// up after a while: a profiler's timer may fire faster than the call is done.
@@ -51,7 +52,7 @@ pub struct Fd {
 
 impl Drop for Fd {
     fn drop(&mut self) {
-        open_files::close(self.number);
+        close(self.number);
         Note::end(self.note);
     }
 }
@@ -88,12 +89,15 @@ impl Fd {
             opened_before::add_inode(inode);
         }
         let note = host_numbers::without_announcement(lwp, || Note::begin(lwp, place, inode), Note::end);
-        // SAFETY: the path is NUL-terminated.
-        let opened = uninterrupted(|| unsafe {
-            call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize])
+        let opened = standard_numbers::while_taken(lwp, || {
+            let arguments = [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize];
+            // SAFETY: the path is NUL-terminated.
+            let number = uninterrupted(|| unsafe { call(libc::SYS_openat, arguments) })? as c_int;
+            opened_before::add_number(number);
+            Ok(number)
         });
         let number = match opened {
-            Ok(number) => number as c_int,
+            Ok(number) => number,
             Err(errno) => {
                 Note::end(note);
                 return Err(errno);
@@ -101,8 +105,9 @@ impl Fd {
         };
         let mut fd = Fd { number, note };
         fd.note_number();
-        if number <= 2 {
-            // The host has closed one of the standard descriptors; what it writes there must not reach our file.
+        if standard_numbers::is_standard(number) {
+            // The host has closed it by an instruction of its own, or within libc; what it writes there must not reach our file.
+            standard_numbers::note_closing();
             if let Err(errno) = fd.move_to(3, true) {
                 return fd.unless_replaced().and(Err(errno));
             }
@@ -172,7 +177,7 @@ impl Fd {
             unsafe { call(libc::SYS_fcntl, arguments) }
         };
         if let Ok(moved) = moved {
-            open_files::close(core::mem::replace(&mut self.number, moved as c_int));
+            close(core::mem::replace(&mut self.number, moved as c_int));
         }
         self.note_number();
         moved.map(drop)

@@ -15,9 +15,10 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 use super::call::call;
-use super::descriptor::stat;
+use super::descriptor::{close, control, stat};
 use super::hold::Holder;
 use super::opened_before::{self, used_numbers};
+use super::standard_numbers;
 use super::time::sleep;
 
 /// What all files of this library are opened with.
@@ -233,12 +234,6 @@ pub fn is_foreign(number: c_int) -> bool {
     flags.is_ok_and(|flags| flags as c_int & MARK != MARK)
 }
 
-/// The flags of a descriptor (`F_GETFL`, `F_GETFD`); none if it is not open.
-fn control(number: c_int, command: c_int) -> c_int {
-    // SAFETY: no memory is involved.
-    unsafe { call(libc::SYS_fcntl, [number as usize, command as usize]) }.map_or(0, |flags| flags as c_int)
-}
-
 /// The inode number of the file behind a descriptor if it is this library's.
 fn marked_inode(number: c_int) -> Option<u64> {
     if !is_marked(number) {
@@ -246,12 +241,6 @@ fn marked_inode(number: c_int) -> Option<u64> {
     }
     let stat = stat(number).ok()?;
     matches!(stat.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR).then_some(stat.st_ino)
-}
-
-/// Closes a descriptor.
-pub fn close(number: c_int) {
-    // SAFETY: this library opened it.
-    let _ = unsafe { call(libc::SYS_close, [number as usize]) };
 }
 
 /// Makes a descriptor one that can neither be read nor written, only closed.
@@ -275,6 +264,7 @@ pub fn close_abandoned(lwp: u32, here: Option<usize>) {
             note.reclaim(&is_left);
         }
     }
+    standard_numbers::close_abandoned(is_left);
 }
 
 /// Waits, up to a second, until no file is open that another thread has open now, so that each write that it was about to
@@ -329,12 +319,12 @@ pub fn has_unnoted() -> bool {
 /// descriptor leads nowhere ([`detach`]): the file is the parent's, which goes on as well.
 /// `lwp` was the forking thread's, 0 if that is not known, and `here` is where the stack is.
 pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
-    let is_live = |note: &Note| {
-        Holder::from_word(note.holder.load(Relaxed)).is_some_and(|holder| match lwp {
-            0 => holder.is_interrupted_at(here),
-            _ => holder.lwp() == lwp && !holder.is_abandoned(lwp, here),
-        })
+    let is_live_holder = |holder: Holder| match lwp {
+        0 => holder.is_interrupted_at(here),
+        _ => holder.lwp() == lwp && !holder.is_abandoned(lwp, here),
     };
+    let is_live = |note: &Note| Holder::from_word(note.holder.load(Relaxed)).is_some_and(is_live_holder);
+    standard_numbers::close_inherited(is_live_holder, new_lwp);
     let is_opening = |note: &Note| note.holder.load(Relaxed) != 0 && note.number.load(Relaxed) <= OPENING;
     // What was being opened may be a file that is not known yet.
     let is_unknown = |note: &Note| note.holder.load(Relaxed) != 0 && note.inode.load(Relaxed) == 0;

@@ -174,6 +174,17 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
     Ok(NamesHolder::Dead(owner.map_or(0, |owner| owner.start_time)))
 }
 
+/// Whether the trbuf of this generation is certainly not any more where it was made.
+pub fn is_trbuf_removed(generation: usize) -> bool {
+    let trbuf = trbuf(generation);
+    let path = path::in_buffer(trbuf.path.get());
+    match path::stat(path) {
+        Ok(_) => !trbuf.identity.get().is_at(path),
+        // A thread that has given up its rights may not look there.
+        Err(errno) => errno == Errno(libc::ENOENT),
+    }
+}
+
 pub fn open_trbuf(generation: usize) -> Result<Fd> {
     let trbuf = trbuf(generation);
     let path = path::in_buffer(trbuf.path.get());
