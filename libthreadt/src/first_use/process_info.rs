@@ -66,6 +66,16 @@ pub fn write_libraries() -> bool {
     is_done
 }
 
+/// Code was met that is in no module: writes where it is, unless that was done. It may be gone at the next reading of the mappings,
+/// as that of a just-in-time compiler that frees all at its end.
+#[cold]
+pub fn describe_code(address: u64) {
+    let has_files = PROCESS.files.is_done() && PROCESS.final_flush_begun.load(Relaxed) == 0;
+    if has_files && !executable_maps::is_met(address) && !process_state::is_vfork_child() && may_write() {
+        info_file::append(|writer| executable_maps::write_met(writer, address));
+    }
+}
+
 /// Before records are written to their file: writes what is new, unless that was done less than a second ago.
 pub fn write_at_flush() {
     let now = clock::now_fenced();

@@ -7,6 +7,7 @@ use spec::{RecordKind, id};
 
 use super::record::{put, put_all};
 use crate::config::stack_frames;
+use crate::first_use::process_info;
 use crate::process_state::Switch;
 use crate::storage::RECORDS_AT_ONCE;
 use crate::unwind::{CallStack, FrameRegisters};
@@ -97,5 +98,8 @@ unsafe extern "C" fn walk(time: u64, rip: usize, rsp: usize, rbp: usize, rbx: us
         let used = lines.iter().take_while(|line| line.arguments[0] != 0).count();
         lines.get(..used).unwrap_or(&lines).chunks(RECORDS_AT_ONCE).for_each(|lines| put_all(time, lines));
         kind = &id::TRACE_STACK_2;
+    }
+    if let Some(address) = stack.code_of_no_module() {
+        process_info::describe_code(address as u64);
     }
 }

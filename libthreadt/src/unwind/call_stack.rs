@@ -53,6 +53,7 @@ pub struct CallStack {
     is_interrupted: bool,
     visits_left: u32,
     is_cut: bool,
+    code_of_no_module: Option<usize>,
 }
 
 impl CallStack {
@@ -65,7 +66,13 @@ impl CallStack {
             is_interrupted: false,
             visits_left: VISITED_MAX,
             is_cut: false,
+            code_of_no_module: None,
         }
+    }
+
+    /// An address of the stack that was in no module at that time; `None` also if not all modules are known.
+    pub fn code_of_no_module(&self) -> Option<usize> {
+        self.code_of_no_module.filter(|_| LoadedModule::are_all_known())
     }
 
     /// Whether the stack ended where it could not be followed further.
@@ -167,6 +174,9 @@ impl CallStack {
         // A module with a frame on the stack stays loaded: one that has been found has not to be looked up again.
         if !self.module.as_ref().is_some_and(|module| module.range.contains(&address)) {
             self.module = LoadedModule::at(address);
+            if self.module.is_none() && self.code_of_no_module.is_none() {
+                self.code_of_no_module = Some(address);
+            }
         }
         if !is_by_rule && self.module.is_none() {
             // What has no unwind information may have used rbp for something else.
