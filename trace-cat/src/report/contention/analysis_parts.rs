@@ -1,8 +1,6 @@
 //! Which parts of an analysis its output shows.
 
-use super::analysis::Analysis;
 use crate::options::{Figure, ReportFormat, ReportOptions, ReportTable};
-use crate::report::lock_order::LockOrder;
 
 /// What is found besides the figures of waits, which each output needs. Nothing is kept for what no output shows. What an output
 /// does show is the same whatever other parts there are.
@@ -70,14 +68,5 @@ impl AnalysisParts {
             waits_of_sites: options.against.is_some(),
             ..shown
         }
-    }
-}
-
-impl Analysis {
-    /// Makes the analysis, before its first record, one of these parts alone.
-    pub fn limit_to(&mut self, parts: AnalysisParts) {
-        self.parts = parts;
-        self.order = parts.lock_order.then(LockOrder::default);
-        self.activities.is_off = !parts.critical_paths;
     }
 }

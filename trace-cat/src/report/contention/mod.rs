@@ -39,6 +39,7 @@ mod observed_holds;
 #[cfg(test)]
 mod observed_holds_tests;
 mod occupancy;
+mod part_choice;
 mod path_waits;
 mod pending_wait;
 mod segment_log;
