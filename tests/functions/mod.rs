@@ -175,3 +175,30 @@ fn another_tool_gets_all_functions() {
         assert_eq!(counted(format!("{}:{tool}", library().display()), events), natively, "{events}");
     }
 }
+
+/// Libraries that look alike are loaded one at the address of the other, also while another thread closes that.
+#[test]
+fn a_library_is_not_taken_for_the_closed_one_at_its_address() {
+    let program = Program::with_flags("functions/successors.c", &["-g", "-O1", "-pthread", "-ldl", INSTRUMENT]);
+    let library = |number: u32| {
+        let names = [format!("-DNAME=call_{number}"), format!("-DLOCAL=local_{number}")];
+        let flags = ["-shared", "-fPIC", "-g", "-O1", INSTRUMENT, &names[0], &names[1]];
+        Program::with_flags("functions/successor.c", &flags)
+    };
+    let libraries = [0, 1, 2].map(library);
+    for way in ["one-by-one", "threads"] {
+        for (number, library) in libraries.iter().enumerate() {
+            let name = library.path().file_name().unwrap().to_str().unwrap().to_owned();
+            for (chosen, functions_of_each) in [(name, 2), (format!("call_{number}"), 1)] {
+                let test = TestDirectory::new("functions-successors");
+                let run = test.traced(&program).arg(way).args(&libraries).env("THR_TRACE_EVENTS", "func");
+                let output = run.env("THR_TRACE_FUNC", &chosen).noise_expected().run();
+                let text = output.success().stdout_text();
+                let calls: usize = text.lines().nth(number).unwrap().parse().unwrap();
+                let trace = test.trace();
+                assert!(is_balanced(&trace), "{way} {chosen}: {}", trace.text());
+                assert_eq!(functions(&trace).len(), 2 * functions_of_each * calls, "{way} {chosen} {text}");
+            }
+        }
+    }
+}

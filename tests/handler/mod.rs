@@ -61,6 +61,34 @@ fn a_handler_gets_each_record_of_each_process_instead_of_the_trace_or_beside_it(
     }
 }
 
+/// What each thread follows reaches a handler that has the records for itself, too, though its threads have no buffers.
+#[test]
+fn a_handler_gets_the_changes_that_threads_follow() {
+    let handler = Program::with_flags("handler/changes.c", &[SHARED[0], SHARED[1]]);
+    let changes = ["0", "1"].map(|parameters| {
+        let test = TestDirectory::new("handler-changes");
+        let run = test.traced(Program::c("control/numbered.c")).args(["2", "50000"]).env("THR_TRACE_CONTROL", "1");
+        let run = run.env("LD_PRELOAD", preload(&handler)).env("THR_TRACE_EVENTS", "thread");
+        let mut program = run.env("THR_TRACE_HANDLER", format!("{}:{parameters}", handler.path().display())).spawn();
+        program.wait_for("ready");
+        for option in ["--pause", "--resume"] {
+            let pid = program.pid().to_string();
+            test.native(trace_cat()).args(["set", option, &pid]).run().success();
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        std::fs::write(test.directory().join("stop"), "").unwrap();
+        let output = program.wait();
+        let text = output.success().stdout_text();
+        let mut changes: Vec<String> =
+            text.lines().filter(|line| line.starts_with("change")).map(str::to_owned).collect();
+        changes.sort();
+        changes
+    });
+    // The main thread makes no call while all is paused.
+    assert_eq!(changes[0], ["change 0", "change 0", "change 0", "change 1", "change 1"]);
+    assert_eq!(changes[0], changes[1]);
+}
+
 /// A handler that cannot be used is reported once, and the records go to the trace.
 #[test]
 fn a_handler_that_cannot_be_used_is_reported_and_the_trace_is_written() {

@@ -3,12 +3,16 @@
 //! Each module (the program or a library) is searched once: those that are there at the start in the constructor, others when one of
 //! their functions is called first. Then a call costs a look into a table, and where the function is not there, a question for its
 //! module.
+//!
+//! Another library may be loaded at the address of one that was closed. So what is known of a module is forgotten when it was closed;
+//! and from the beginning of the closing until then, while another thread may open the next library, modules are known by their names.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
 use crate::config::{CONFIG, wanted_functions};
-use crate::process_state;
+use crate::glibc::loaded_libraries;
+use crate::process_state::{self, PROCESS};
 use crate::sys::diagnostics::{Warning, warn};
 use crate::sys::elf::LinkMap;
 use crate::sys::function_symbols::{SymbolSearch, TEXTS_MAX, base_of, exported_functions, file_of, object_at};
@@ -17,7 +21,7 @@ use crate::sys::{Hold, SetOnce, path, sleep, thread_id};
 use crate::sys::{elf::objects, function_symbols::address_in};
 use crate::unwind::LoadedModule;
 
-/// Where functions begin, by a hash; 0 for none.
+/// Where functions begin, by a hash; 0 for none, [`GONE`] for one of a module that was closed.
 static CHOSEN: [AtomicU64; 1 << 15] = [const { AtomicU64::new(0) }; 1 << 15];
 /// The modules that were searched.
 static MODULES: [SearchedModule; 512] = [const { SearchedModule::new() }; 512];
@@ -32,21 +36,53 @@ static PATH: SetOnce<[u8; path::PATH_MAX]> = SetOnce::new([0; path::PATH_MAX]);
 const WAITS: u32 = 1000;
 const WAIT: i64 = 100_000;
 
+/// How many threads are closing a library.
+static CLOSING: AtomicU32 = AtomicU32::new(0);
+
 struct SearchedModule {
-    /// 0 for none.
-    identity: AtomicU64,
-    /// 0 until it has been searched.
-    choice: AtomicU32,
+    /// The module's identity, and in the lowest two bits what is chosen of it; 0 for none, [`GONE`] for one that was closed.
+    word: AtomicU64,
+    /// What the addresses of its file count from.
+    base: AtomicUsize,
+    /// Where the dynamic linker has its entry.
+    link_map: AtomicUsize,
+    /// A hash of its path.
+    name: AtomicU64,
+    /// Where it is mapped.
+    range: [AtomicUsize; 2],
 }
 
 /// Functions of the module are chosen by their symbols, or all are.
 const BY_SYMBOL: u32 = 1;
 const ALL: u32 = 2;
+const CHOICE_BITS: u64 = 3;
+/// No function and no module. What is behind it in its table is searched nevertheless.
+const GONE: u64 = 3;
 
 impl SearchedModule {
     const fn new() -> SearchedModule {
-        SearchedModule { identity: AtomicU64::new(0), choice: AtomicU32::new(0) }
+        SearchedModule {
+            word: AtomicU64::new(0),
+            base: AtomicUsize::new(0),
+            link_map: AtomicUsize::new(0),
+            name: AtomicU64::new(0),
+            range: [const { AtomicUsize::new(0) }; 2],
+        }
     }
+
+    fn is_in_use(&self) -> bool {
+        ![0, GONE].contains(&self.word.load(Acquire))
+    }
+
+    /// Whether it is the module with this base and this path.
+    fn is(&self, base: usize, path: &[u8]) -> bool {
+        self.base.load(Relaxed) == base && self.name.load(Relaxed) == hash_of(path)
+    }
+}
+
+fn hash_of(path: &[u8]) -> u64 {
+    let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    path.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// Whether the function that begins at an address is recorded.
@@ -57,56 +93,152 @@ pub fn is_chosen_function(address: usize) -> bool {
 
 #[inline(never)]
 fn is_named(address: usize) -> bool {
-    is_in_table(address)
-        || LoadedModule::at(address).is_some_and(|module| match choice_of(&module) {
+    // ORDERING: Acquire pairs with the Release of a thread that has forgotten what it closed. That a thread has begun to close a
+    // library is seen by whoever runs what was opened at its address: the linker's lock is in between.
+    let is_sure = CLOSING.load(Acquire) == 0;
+    is_sure && is_in_table(address)
+        || LoadedModule::at(address).is_some_and(|module| match choice_of(&module, is_sure) {
             ALL => true,
             BY_SYMBOL => is_in_table(address),
             _ => false,
         })
 }
 
-/// What is chosen of a module, which is searched if it was not; 0 if it cannot be.
-fn choice_of(module: &LoadedModule) -> u32 {
-    let known = searched(module.identity).map_or(0, |place| place.choice.load(Acquire));
-    if known != 0 {
-        return known;
+/// What is chosen of a module, which is searched if it was not; 0 if it cannot be. Unless it `is_sure` that nothing is being closed,
+/// what is known may be of another module.
+fn choice_of(module: &LoadedModule, is_sure: bool) -> u32 {
+    let known = searched(module);
+    if let Some((_, choice)) = known
+        && (is_sure || module.link_map == 0)
+    {
+        return choice;
     }
     // SAFETY: the module has code that is running, or is one of those at the start.
     let Some(object) = (unsafe { object_at(module.link_map) }) else { return 0 };
-    search(module, object)
+    match known {
+        Some((place, choice)) if place.is(base_of(object), object.path()) => choice,
+        _ => search(module, object),
+    }
 }
 
-/// The place of a module, or that which it takes.
-fn searched(identity: u64) -> Option<&'static SearchedModule> {
-    let start = (identity.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
-    (0..MODULES.len()).filter_map(|step| MODULES.get((start + step) % MODULES.len())).find(|place| {
-        match place.identity.compare_exchange(0, identity, Relaxed, Relaxed) {
-            Ok(_) => true,
-            Err(found) => found == identity,
-        }
-    })
+/// The places that a module may have.
+fn places_of(module: &LoadedModule) -> impl Iterator<Item = &'static SearchedModule> {
+    let start = (module.identity.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
+    (0..MODULES.len()).filter_map(move |step| MODULES.get((start + step) % MODULES.len()))
 }
 
-/// Searches a module. A thread that finds itself searching, in a signal handler, gets 0.
-fn search(module: &LoadedModule, object: &LinkMap) -> u32 {
-    let Some(place) = searched(module.identity) else { return 0 };
+/// The place of a module that was searched, and what is chosen of it.
+fn searched(module: &LoadedModule) -> Option<(&'static SearchedModule, u32)> {
+    let words = places_of(module).map(|place| (place, place.word.load(Acquire))).take_while(|(_, word)| *word != 0);
+    let mut own = words.filter(|(_, word)| *word != GONE && word & !CHOICE_BITS == module.identity & !CHOICE_BITS);
+    own.next().map(|(place, word)| (place, (word & CHOICE_BITS) as u32))
+}
+
+/// Does something as the only thread that searches. A thread that finds itself searching, in a signal handler, gets `None`, as one
+/// that has waited too long, or until `is_done`.
+#[inline(always)]
+fn alone<R>(is_done: impl Fn() -> bool, work: impl FnOnce() -> R) -> Option<R> {
     for _ in 0..WAITS {
-        if place.choice.load(Acquire) != 0 || process_state::is_vfork_child() {
+        if is_done() {
             break;
         }
         if SEARCHING.take() {
-            // SAFETY: this thread alone searches.
-            let choice = unsafe { choose(object) };
-            place.choice.store(choice, Release);
+            let result = work();
             SEARCHING.release();
-            return choice;
+            return Some(result);
         }
-        if SEARCHING.holder().is_some_and(|holder| holder.lwp() == thread_id()) {
+        if process_state::is_vfork_child() || SEARCHING.holder().is_some_and(|holder| holder.lwp() == thread_id()) {
             break;
         }
         sleep(WAIT);
     }
-    place.choice.load(Acquire)
+    None
+}
+
+/// Searches a module, unless another thread has.
+fn search(module: &LoadedModule, object: &LinkMap) -> u32 {
+    let (base, path) = (base_of(object), object.path());
+    let known = || searched(module).filter(|(place, _)| place.is(base, path)).map(|(_, choice)| choice);
+    let found = alone(
+        || known().is_some() || process_state::is_vfork_child(),
+        || {
+            // The thread that had the right before may have searched it.
+            if let Some(choice) = known() {
+                return choice;
+            }
+            if let Some((other, _)) = searched(module) {
+                forget(other);
+            }
+            let Some(place) = places_of(module).find(|place| !place.is_in_use()) else { return 0 };
+            // SAFETY: this thread alone searches.
+            let choice = unsafe { choose(object) };
+            place.base.store(base, Relaxed);
+            place.link_map.store(module.link_map, Relaxed);
+            place.name.store(hash_of(path), Relaxed);
+            place.range[0].store(module.range.start, Relaxed);
+            place.range[1].store(module.range.end, Relaxed);
+            place.word.store(module.identity & !CHOICE_BITS | u64::from(choice), Release);
+            choice
+        },
+    );
+    found.or_else(known).unwrap_or(0)
+}
+
+/// Forgets a module and its functions. The caller is the only thread that searches.
+fn forget(module: &SearchedModule) {
+    let range = module.range[0].load(Relaxed) as u64..module.range[1].load(Relaxed) as u64;
+    module.word.store(GONE, Release);
+    CHOSEN.iter().filter(|place| range.contains(&place.load(Relaxed))).for_each(|place| place.store(GONE, Relaxed));
+    // What is before a place that was never used ends no search too early. So the tables do not fill up.
+    for pair in CHOSEN.windows(2).rev() {
+        if let [place, next] = pair
+            && place.load(Relaxed) == GONE
+            && next.load(Relaxed) == 0
+        {
+            place.store(0, Relaxed);
+        }
+    }
+    for pair in MODULES.windows(2).rev() {
+        if let [place, next] = pair
+            && place.word.load(Relaxed) == GONE
+            && next.word.load(Relaxed) == 0
+        {
+            place.word.store(0, Relaxed);
+        }
+    }
+}
+
+/// A thread is about to close a library. [`forget_closed_modules`] follows, unless it is left by a jump.
+pub fn expect_closed_modules() {
+    CLOSING.fetch_add(1, Relaxed);
+}
+
+/// A thread has closed a library: forgets the modules that are not there any more.
+pub fn forget_closed_modules() {
+    let mut is_there = [false; MODULES.len()];
+    let is_forked = PROCESS.forked_from.load(Relaxed) != 0;
+    let mut mark = |base: usize, path: &[u8]| {
+        for (place, is_there) in MODULES.iter().zip(&mut is_there) {
+            *is_there |= place.is_in_use() && place.is(base, path);
+        }
+    };
+    // A forked child must not ask the linker.
+    if CONFIG.get().chooses_functions && (is_forked || !loaded_libraries::visit(&mut mark)) {
+        for (place, is_there) in MODULES.iter().zip(&mut is_there) {
+            let module = LoadedModule::at(place.range[0].load(Relaxed));
+            *is_there = module.is_some_and(|module| {
+                searched(&module).is_some_and(|(own, _)| core::ptr::eq(own, place))
+                    && place.link_map.load(Relaxed) == module.link_map
+            });
+        }
+    }
+    if CONFIG.get().chooses_functions {
+        let gone = || MODULES.iter().zip(&is_there).filter(|(place, is_there)| place.is_in_use() && !**is_there);
+        if gone().next().is_some() {
+            alone(|| false, || gone().for_each(|(place, _)| forget(place)));
+        }
+    }
+    CLOSING.fetch_sub(1, Release);
 }
 
 /// Notes the functions of a module that are chosen.
@@ -162,15 +294,17 @@ fn is_in_table(address: usize) -> bool {
     found == Some(address as u64)
 }
 
-/// `false` if there are too many.
+/// `false` if there are too many. The caller is the only thread that searches.
 fn insert(address: usize) -> bool {
+    if is_in_table(address) {
+        return true;
+    }
     // Some room stays, so that a search ends soon.
-    places(address).take(CHOSEN.len() / 8).any(|place| {
-        match place.compare_exchange(0, address as u64, Relaxed, Relaxed) {
-            Ok(_) => true,
-            Err(found) => found == address as u64,
-        }
-    })
+    let free = places(address).take(CHOSEN.len() / 8).find(|place| [0, GONE].contains(&place.load(Relaxed)));
+    if let Some(place) = free {
+        place.store(address as u64, Relaxed);
+    }
+    free.is_some()
 }
 
 /// In the constructor: searches what is loaded, and reports what is not there.

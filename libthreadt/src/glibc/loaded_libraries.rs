@@ -1,13 +1,13 @@
-//! Whether the dynamic linker has loaded or unloaded libraries since somebody asked.
+//! What the dynamic linker has loaded, and whether it has loaded or unloaded libraries since somebody asked.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::mem::offset_of;
 
 use libc::{dl_phdr_info, size_t};
 
 use super::next_functions;
 
-/// The function that is called for each library: that for the first one is enough.
+/// The function that is called for each library until it returns another number than 0.
 type VisitLibrary = unsafe extern "C" fn(*mut dl_phdr_info, size_t, *mut c_void) -> c_int;
 
 /// A number that is another one, never 0, after libraries were loaded or unloaded; 0 if it is not known.
@@ -31,6 +31,29 @@ unsafe extern "C" fn note(info: *mut dl_phdr_info, size: size_t, number: *mut c_
         unsafe { *number.cast::<u64>() = ((*info).dlpi_adds.rotate_left(32) ^ (*info).dlpi_subs).max(1) };
     }
     1
+}
+
+/// Shows `visitor` the base and the path of each loaded object; `false` if that cannot be done. As [`change_number`], nothing for a
+/// forked child. The visitor must not take what a thread has that asks the linker.
+pub fn visit(visitor: &mut dyn FnMut(usize, &[u8])) -> bool {
+    let Some(address) = next_functions::dl_iterate_phdr.address_if_any() else { return false };
+    let mut visitor = visitor;
+    // SAFETY: libc's function with the prototype in `link.h`; `show` gets the address of the visitor.
+    unsafe {
+        let iterate: unsafe extern "C" fn(VisitLibrary, *mut c_void) -> c_int = core::mem::transmute(address);
+        iterate(show, (&raw mut visitor).cast());
+    }
+    true
+}
+
+unsafe extern "C" fn show(info: *mut dl_phdr_info, _size: size_t, visitor: *mut c_void) -> c_int {
+    // SAFETY: the linker's struct, whose name is NUL-terminated or null; the visitor is the caller's.
+    unsafe {
+        let (base, name) = ((*info).dlpi_addr as usize, (*info).dlpi_name);
+        let path = if name.is_null() { &[] } else { CStr::from_ptr(name).to_bytes() };
+        (*visitor.cast::<&mut dyn FnMut(usize, &[u8])>())(base, path);
+    }
+    0
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::config::{self, CONFIG};
-use crate::first_use::process_info;
+use crate::first_use::{self, process_info};
 use crate::glibc::loaded_libraries;
 use crate::process_state::{self, PROCESS};
 use crate::trace_dir::executable_maps;
@@ -20,6 +20,7 @@ static NUMBER_AT_LAST_READING: AtomicU64 = AtomicU64::new(0);
 pub fn before_close() -> bool {
     let records_code = config::is_detailed() || config::stack_frames() > 0 || CONFIG.get().chooses_functions;
     if records_code {
+        first_use::expect_closed_modules();
         read();
     } else {
         unwind::forget_rules();
@@ -29,6 +30,7 @@ pub fn before_close() -> bool {
 
 /// The program has closed a library.
 pub fn after_close() {
+    first_use::forget_closed_modules();
     if read() {
         unwind::forget_rules();
     }

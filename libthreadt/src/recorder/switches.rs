@@ -2,20 +2,23 @@
 //!
 //! As long as nobody has changed anything, that is what the environment asks for. From then on each thread follows
 //! a table of its own, in its slot. At the first call after a change the thread makes that table anew and records that it
-//! has; so every call between two such records of a thread was decided by one table.
+//! has; so every call between two such records of a thread was decided by one table. Where a handler has the records instead of the
+//! trace, threads have no slots: they follow the settings at each call, and a table shows which ones a thread has followed last.
 
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
 use spec::buffer::Settings;
 use spec::{EventId, id};
 
 use super::append::write_out;
+use super::handler;
 use super::record::put;
 use super::thread_slot::slot_or_claim;
 use crate::first_use::{configured_switch_at, process_info};
 use crate::process_state::{PROCESS, SWITCHES, Switch};
 use crate::storage::{Slot, thread_local};
-use crate::sys::thread_word;
+use crate::sys::{thread_id, thread_word};
 use crate::{clock, config, control};
 
 /// Whether calls of this event are recorded; for mutex events, of either category.
@@ -69,7 +72,9 @@ fn notice_change(current: Option<Slot>, place: usize, configured: Switch) -> Swi
         let wanted = control::switch_at(settings, place).is_on() && !thread_word::is_muted();
         if wanted { slot_or_claim(0, clock::now_fenced()) } else { None }
     }) else {
-        return current_settings.map_or(configured, |(_, settings)| control::switch_at(&settings, place));
+        let Some((_, settings)) = current_settings else { return configured };
+        follow_without_slot(&settings);
+        return control::switch_at(&settings, place);
     };
     while let Some((changes, settings)) = current_settings {
         let seen = slot.changes_seen.load(Relaxed);
@@ -91,13 +96,40 @@ fn notice_change(current: Option<Slot>, place: usize, configured: Switch) -> Swi
 fn follow(slot: Slot, settings: &Settings) {
     config::change(settings.detail, settings.stack_frames);
     if slot.generation_seen.swap(settings.generation, Relaxed) != settings.generation {
-        if PROCESS.described_generation.load(Relaxed) != settings.generation {
-            process_info::write_changes();
-        }
-        let columns = [settings.generation.into(), settings.only_blocked.into(), settings.paused.into(), 0, 0];
-        put(&id::TRACE_EVENTS_0, clock::now_fenced(), columns);
+        record_settings(settings);
     }
     if slot.flushes_seen.swap(settings.flushes, Relaxed) != settings.flushes {
         write_out(slot);
+    }
+}
+
+fn record_settings(settings: &Settings) {
+    if PROCESS.described_generation.load(Relaxed) != settings.generation {
+        process_info::write_changes();
+    }
+    let columns = [settings.generation.into(), settings.only_blocked.into(), settings.paused.into(), 0, 0];
+    put(&id::TRACE_EVENTS_0, clock::now_fenced(), columns);
+}
+
+/// For threads without slots: the thread, by its LWP, in the upper half of a word, and the generation that it has seen. A thread
+/// whose word another one has taken records once more which settings it follows.
+static GENERATIONS_SEEN: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
+/// How many places a thread may have.
+const PLACES: usize = 8;
+
+/// Gives the handler a record, if this thread has not seen these settings and the handler has its records for itself.
+fn follow_without_slot(settings: &Settings) {
+    // The handler's own calls are not recorded.
+    if thread_word::is_handling() || !handler::is_instead_of_trace() {
+        return;
+    }
+    config::change(settings.detail, settings.stack_frames);
+    let lwp = thread_id();
+    let places = || (0..PLACES).filter_map(|step| GENERATIONS_SEEN.get((lwp as usize + step) % GENERATIONS_SEEN.len()));
+    let seen = u64::from(lwp) << 32 | u64::from(settings.generation);
+    let own = places().find(|place| place.load(Relaxed) >> 32 == u64::from(lwp));
+    match own.or_else(|| places().find(|place| place.load(Relaxed) == 0)).or_else(|| places().next()) {
+        Some(place) if place.swap(seen, Relaxed) != seen && settings.generation != 0 => record_settings(settings),
+        _ => {}
     }
 }
