@@ -1,5 +1,6 @@
 //! `clone`, by libc's function or by `syscall`. These hooks record nothing: a child that is forked finds out by itself. They
-//! prepare for children in other namespaces, and for those that run beside this thread in its memory.
+//! prepare for children in other namespaces, for those that run beside this thread in its memory, and for those that use
+//! its table of descriptors.
 
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_long};
@@ -8,8 +9,8 @@ use core::ptr::with_exposed_provenance;
 use super::sandbox::MOVES_FILES;
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::lifecycle::{prepare_for_sandbox, share_thread};
-use crate::sys;
 use crate::sys::stack_alignment::call_aligned;
+use crate::sys::{self, descriptor_table};
 
 /// Defines hooks of `int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);`
 ///
@@ -22,16 +23,12 @@ macro_rules! clone_functions {
         unsafe extern "C-unwind" fn $name() {
             naked_asm!(
                 ".cfi_startproc",
-                "test edx, {concerned}",
-                "jz 3f",
                 save_registers!(),
                 "mov edi, edx",
                 call_aligned!("{prepare}"),
                 restore_registers!(),
-                "3:",
                 jump_to_next_with_registers!(),
                 ".cfi_endproc",
-                concerned = const MOVES_FILES | libc::CLONE_VM,
                 prepare = sym prepare_for_clone,
                 next = sym next_functions::$name,
                 address = const NextFunction::ADDRESS_OFFSET,
@@ -51,6 +48,7 @@ clone_functions! {
 }
 
 extern "C" fn prepare_for_clone(flags: c_int) {
+    descriptor_table::note_clone(flags);
     if flags & MOVES_FILES != 0 {
         prepare_for_sandbox();
     }

@@ -3,7 +3,7 @@
 
 use core::ffi::{c_char, c_int, c_long};
 
-use crate::lifecycle::{change_namespace, prepare_for_departure, prepare_for_sandbox};
+use crate::lifecycle::{change_namespace, leave_descriptor_table, prepare_for_departure, prepare_for_sandbox};
 
 /// `landlock_restrict_self`, which older versions of the crate libc do not name.
 pub const SYS_LANDLOCK_RESTRICT_SELF: c_long = 446;
@@ -27,20 +27,22 @@ hook! {
 hook! {
     /// `int unshare(int flags);`
     fn unshare(flags: c_int; _caller) -> c_int {
-        prepare_for_unshare(flags);
         // SAFETY: as above.
-        unsafe { call_next!(unshare(flags: c_int) -> c_int) }
+        let call_next = || unsafe { call_next!(unshare(flags: c_int) -> c_int) };
+        leave_others(flags, || call_next().into()) as c_int
     }
 }
 
-/// With these flags the thread has a root of its own afterwards.
-fn prepare_for_unshare(flags: c_int) {
+/// `unshare` by `call_next`.
+pub fn leave_others(flags: c_int, call_next: impl Fn() -> c_long) -> c_long {
+    // With these the thread has a root of its own afterwards.
     if flags & (libc::CLONE_FS | libc::CLONE_NEWNS) != 0 {
         prepare_for_departure();
     }
     if moves_files(flags) {
         prepare_for_sandbox();
     }
+    if flags & libc::CLONE_FILES != 0 { leave_descriptor_table(None, call_next) } else { call_next() }
 }
 
 hook! {
@@ -61,9 +63,8 @@ pub fn enter_namespace(nstype: c_int, call_next: impl FnOnce() -> c_long) -> c_l
 }
 
 /// Prepares for the system call `number` if it is one of these; `true` if it is.
-pub fn prepare_for_system_call(number: c_long, first_argument: u64) -> bool {
+pub fn prepare_for_system_call(number: c_long) -> bool {
     match number {
-        libc::SYS_unshare => prepare_for_unshare(first_argument as c_int),
         libc::SYS_setfsuid => prepare_for_departure(),
         libc::SYS_chroot | libc::SYS_pivot_root | SYS_LANDLOCK_RESTRICT_SELF => prepare_for_sandbox(),
         _ => return false,

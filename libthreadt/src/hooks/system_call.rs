@@ -11,7 +11,7 @@ use crate::control::{CHANGES_OFFSET, CONTROL};
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::hooks::clone::prepare_for_clone_by_number;
 use crate::hooks::futex::{SYS_FUTEX_REQUEUE, SYS_FUTEX_WAIT, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, futex_system_call};
-use crate::hooks::sandbox::{SYS_LANDLOCK_RESTRICT_SELF, enter_namespace, prepare_for_system_call};
+use crate::hooks::sandbox::{SYS_LANDLOCK_RESTRICT_SELF, enter_namespace, leave_others, prepare_for_system_call};
 use crate::hooks::unrecorded::{
     close_in_range, filtered, is_busy, new_file_size_limit, record_name, restriction_by_prctl, with_limit,
 };
@@ -193,10 +193,11 @@ unsafe extern "C-unwind" fn known_system_call(
     if let Some(new) = new_user_by_system_call(number, [a, b, c]) {
         return change_user(new, call_next);
     }
-    if prepare_for_system_call(number, a) {
+    if prepare_for_system_call(number) {
         return call_next();
     }
     let restriction = match number {
+        libc::SYS_unshare => return leave_others(a as c_int, call_next),
         libc::SYS_setns => return enter_namespace(b as c_int, call_next),
         libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next, is_busy),
         libc::SYS_close => return close_descriptor(a as c_int, call_next),

@@ -16,7 +16,8 @@ use crate::glibc::call_arguments::name_word;
 use crate::glibc::next_functions;
 use crate::hooks::result::errno;
 use crate::lifecycle::{
-    Restriction, change_file_size_limit, close_descriptor, close_descriptors_from, replace_descriptor, restrict,
+    Restriction, change_file_size_limit, close_descriptor, close_descriptors_from, leave_descriptor_table,
+    replace_descriptor, restrict,
 };
 use crate::recorder::{self, records};
 use crate::sys::{self, host_numbers, user_dispatch};
@@ -147,9 +148,11 @@ hook! {
     }
 }
 
-/// `close_range` by `call_next`. With a flag it does not close anything, but marks what an exec closes.
+/// `close_range` by `call_next`. With one flag it does not close anything, but marks what an exec closes; with another one it
+/// does that in a table of the thread's own.
 pub fn close_in_range(first: c_uint, flags: c_int, call_next: impl Fn() -> c_long) -> c_long {
     match c_int::try_from(first) {
+        least if flags as c_uint & libc::CLOSE_RANGE_UNSHARE != 0 => leave_descriptor_table(least.ok(), call_next),
         Ok(first) if flags as c_uint & libc::CLOSE_RANGE_CLOEXEC == 0 => close_descriptors_from(first, call_next),
         _ => call_next(),
     }

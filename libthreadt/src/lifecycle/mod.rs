@@ -22,7 +22,9 @@ pub use exec::exec;
 pub use final_flush::finish;
 pub use libraries::{after_close, before_close};
 pub use namespace::change_namespace;
-pub use open_files::{change_file_size_limit, close_descriptor, close_descriptors_from, replace_descriptor};
+pub use open_files::{
+    change_file_size_limit, close_descriptor, close_descriptors_from, leave_descriptor_table, replace_descriptor,
+};
 #[cfg(not(test))]
 pub use process_exit::at_exit;
 pub use process_exit::record_process_exit;

@@ -1,6 +1,8 @@
 mod call;
+mod copied_files;
 mod decimal;
 mod descriptor;
+pub mod descriptor_table;
 pub mod diagnostics;
 pub mod elf;
 mod fd;
@@ -37,6 +39,7 @@ pub mod unwind_sections;
 pub mod user_dispatch;
 
 pub use call::{Errno, Result};
+pub use copied_files::{close_inherited, leave_table};
 pub use decimal::decimal;
 pub use fd::Fd;
 pub use hold::Hold;
@@ -51,7 +54,7 @@ pub use open::{
     FileIdentity, give_directory_to, is_directory_of, is_own_directory, read_proc, repeat_if_closed,
     set_owner_of_new_files,
 };
-pub use open_files::{close_abandoned, close_inherited, finish_writes, is_foreign};
+pub use open_files::{close_abandoned, finish_writes, is_foreign};
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{

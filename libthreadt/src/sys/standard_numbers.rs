@@ -16,12 +16,15 @@ use core::sync::atomic::{AtomicBool, AtomicU32};
 
 use super::call::{Errno, call};
 use super::descriptor::{close, control};
+use super::descriptor_table;
 use super::hold::{Hold, Holder};
 use super::opened_before::{self, used_numbers};
 use super::time::sleep;
 
 /// How many standard descriptors there are.
 const STANDARD: c_int = 3;
+/// A bit for each.
+const ALL: u8 = (1 << STANDARD) - 1;
 
 /// Changes whenever one may have been closed.
 static CLOSINGS: AtomicU32 = AtomicU32::new(1);
@@ -54,12 +57,24 @@ pub fn note_closing() {
 /// Opens a file by `open` while none of the three numbers is free. `lwp` is the calling thread's.
 pub fn while_taken<T>(lwp: u32, open: impl FnOnce() -> T) -> T {
     let closings = CLOSINGS.load(SeqCst);
-    if OPEN_AT.load(Relaxed) == closings { open() } else { open_with_placeholders(lwp, closings, open) }
+    if OPEN_AT.load(Relaxed) == closings && !is_uncertain() {
+        open()
+    } else {
+        open_with_placeholders(lwp, closings, open)
+    }
+}
+
+/// Whether what is known of the standard descriptors may be that of another table, or another process may close one.
+fn is_uncertain() -> bool {
+    descriptor_table::may_differ() || descriptor_table::may_be_shared()
 }
 
 #[cold]
 #[inline(never)]
 fn open_with_placeholders<T>(lwp: u32, closings: u32, open: impl FnOnce() -> T) -> T {
+    if is_uncertain() && (0..STANDARD).all(|number| !is_free(number) && !is_placeholder(number)) {
+        return open();
+    }
     let mut patience = PATIENCE;
     let has_turn = loop {
         let before = PLACING.holder();
@@ -77,7 +92,7 @@ fn open_with_placeholders<T>(lwp: u32, closings: u32, open: impl FnOnce() -> T) 
         sleep(PAUSE);
     };
     let placed = place();
-    if placed == 0 && has_turn && !(0..STANDARD).any(is_placeholder) {
+    if placed == 0 && has_turn && !is_uncertain() && !(0..STANDARD).any(is_placeholder) {
         OPEN_AT.store(closings, Relaxed);
     }
     let opened = open();
@@ -138,16 +153,25 @@ pub fn close_abandoned(is_left: impl Fn(Holder) -> bool) {
     }
 }
 
-/// In a forked child: closes what the parent's other threads had placed. Where a signal handler forked that has interrupted
-/// its thread meanwhile, as `is_live` says, the thread, now `new_lwp`, closes its own.
-pub fn close_inherited(is_live: impl Fn(Holder) -> bool, new_lwp: u32) {
+/// In a forked child: closes what the parent's other threads had placed, if the table `is_own`. Where a signal handler forked
+/// that has interrupted its thread meanwhile, as `is_live` says, the thread, now `new_lwp`, closes its own.
+pub fn forget_inherited(is_live: impl Fn(Holder) -> bool, new_lwp: u32, is_own: bool) {
     match PLACING.holder() {
         Some(holder) if is_live(holder) => PLACING.hand_on(holder.of_thread(new_lwp)),
         // The kernel copies the table of descriptors a little before the memory: they may have been closed in between.
         _ if HAS_PLACED.load(Relaxed) => {
-            remove_left();
+            if is_own {
+                remove_left();
+            }
             PLACING.release();
         }
         _ => {}
+    }
+}
+
+/// Closes what other threads had placed in the table that the thread `lwp`, the calling one, has left: it has a copy of it.
+pub fn close_copies(lwp: u32) {
+    if HAS_PLACED.load(Relaxed) && PLACING.holder().is_none_or(|holder| holder.lwp() != lwp) {
+        remove(ALL);
     }
 }
