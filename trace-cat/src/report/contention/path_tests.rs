@@ -256,6 +256,27 @@ fn a_routine_that_had_been_done_is_not_held() {
 }
 
 #[test]
+fn who_waited_for_a_routine_may_return_before_who_ran_it() {
+    let text = "0 2 1:38:1 80 7
+                5 1 1:38:1 80 7
+                6 3 1:38:1 80 7
+                60 3 1:38:2 0
+                62 1 1:38:2 0
+                64 2 1:38:2 0
+                90 1 11:4:0";
+    assert_eq!(path_of(text), ([60, 30, 0], vec![(80, 60, 1)], vec![(1, 30), (2, 60)]));
+    let analysis = analysed_with_paths(&records(text), Knowledge::default());
+    let figures = &analysis.objects[0].figures;
+    let wakers = figures.wakers.in_order().iter().map(|(waker, count)| (waker.0, *count));
+    assert_eq!(wakers.collect::<Vec<_>>(), [(0, 2)]);
+    let sums = (figures.contention, figures.handoff, figures.unknown, figures.hold.sum());
+    assert_eq!(sums, (54 + 57, 2, 0, 60));
+    // A wait that was cancelled does not show that the routine has ended.
+    let cancelled = text.replace("60 3 1:38:2 0", "60 3 1:38:2 125");
+    assert_eq!(path_of(&cancelled), ([62, 28, 0], vec![(80, 62, 1)], vec![(1, 28), (2, 62)]));
+}
+
+#[test]
 fn what_is_not_recorded_is_unknown() {
     // The main thread is killed while it waits.
     let killed = "0 2 2:2:1 16
