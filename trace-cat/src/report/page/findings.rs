@@ -77,6 +77,7 @@ impl Document<'_> {
     pub fn cycles(&mut self) -> Option<Vec<Value>> {
         let cycles = self.view.cycles()?;
         self.leave_out("cycles", self.view.analysis.cycles_left_out + cycles.len().saturating_sub(LIST_MAX) as u64);
+        self.leave_out("cycles.edges", self.view.analysis.order.left_out);
         let cycles = cycles.into_iter().take(LIST_MAX).map(|LockCycle { steps }| {
             let objects = steps.iter().map(|step| self.object_name(step.from));
             let edge = |step: &OrderStep| {
