@@ -45,6 +45,7 @@ pub struct PathShares {
     /// a thread of another process ended, are part of it.
     pub unknown: u64,
     pub timed_out: u64,
+    pub by_others: u64,
 }
 
 /// How much of a path was spent holding an object that was acquired at a site.
@@ -264,7 +265,11 @@ impl BackwardPass<'_> {
             ActivityKind::Waiting(WaitEnd::Woken(waker, time)) => (waker, time),
             _ => (thread, from),
         };
+        let unknown_before = walk.shares.unknown;
         self.add_stretch(walk, activity, how, start, holds);
+        if how != kind {
+            walk.shares.by_others += walk.shares.unknown - unknown_before;
+        }
         self.arrive(walk, next, start);
     }
 

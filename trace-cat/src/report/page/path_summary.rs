@@ -131,6 +131,7 @@ pub fn path_entry(view: &ReportView, listed: &ListedObjects, path: &CriticalPath
         "latency": shares.latency,
         "unknown": shares.unknown,
         "timed_out": shares.timed_out,
+        "other_processes": shares.by_others,
         "by_object": objects.map(|objects| objects.iter().take(list_max).map(object).collect::<Vec<_>>()),
         "by_thread": path.threads.iter().take(list_max).map(thread).collect::<Vec<_>>(),
     })
@@ -186,9 +187,11 @@ fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut St
         *text += &format!("           which locks its threads held is not recorded ({variable})\n");
     }
     if shares.unknown > 0 {
-        let timed_out = share(shares.timed_out);
-        *text += &format!("  {:>7}  unknown: nobody is known to have ended the wait", share(shares.unknown));
-        *text += &if shares.timed_out > 0 { format!("; {timed_out} timed out\n") } else { "\n".to_owned() };
+        *text += &format!("  {:>7}  unknown: no thread of it is known to have ended the wait", share(shares.unknown));
+        for (time, what) in [(shares.timed_out, "timed out"), (shares.by_others, "ended by other processes")] {
+            *text += &if time > 0 { format!("; {} {what}", share(time)) } else { String::new() };
+        }
+        text.push('\n');
     }
     let threads = path.threads.iter().take(THREADS_MAX);
     let threads: Vec<String> =
