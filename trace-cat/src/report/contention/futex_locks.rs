@@ -77,11 +77,19 @@ impl Analysis {
     /// Takes a call that wakes those who wait for a word, if it is a lock's: who makes it has released the lock.
     pub fn note_futex_wake(&mut self, object: u32, thread: u32, now: u64) {
         if let Some(lock) = self.objects[object as usize].futex_lock() {
-            self.release_futex_lock(object, lock, thread, now);
+            let waited_since = self.objects[object as usize].wakeups.waits.first().map(|wait| wait.entry);
+            self.release_futex_lock(object, lock, (thread, now), waited_since);
         }
     }
 
-    fn release_futex_lock(&mut self, object: u32, lock: &FutexLock, thread: u32, now: u64) {
+    /// Takes a release of a lock for which others have waited since some time.
+    fn release_futex_lock(
+        &mut self,
+        object: u32,
+        lock: &FutexLock,
+        (thread, now): (u32, u64),
+        waited_since: Option<u64>,
+    ) {
         let own_wait = match lock.word {
             // It may have been for another lock. Who had this one meanwhile is not known then.
             WaitedWord::OfThread => self.threads[thread as usize].lock_wait_end,
@@ -89,7 +97,11 @@ impl Analysis {
         };
         let earliest = own_wait.max(self.knowledge_of(object).complete_from);
         let place = self.place_of_lock(object, lock);
-        self.observed_holds.entry(place).or_default().release(thread, earliest, now);
+        let from = self.observed_holds.entry(place).or_default().release(thread, earliest, now);
+        // While nobody waits, who releases the lock and takes it makes no call.
+        if let (Some(from), Some(waited_since)) = (from, waited_since) {
+            self.activities.add_observed_hold(thread, object, from.max(waited_since), now);
+        }
     }
 
     /// Accounts a wait until `end` in the code of a lock, one of whose words is an object.
@@ -103,7 +115,7 @@ impl Analysis {
         let WaitPlace { thread, site, entry, has_timed_out, .. } = place;
         if let Some(Waker { thread, time, .. }) = waker {
             // Where other code uses the word too, its wake-ups were not taken for releases.
-            self.release_futex_lock(object, lock, thread, time);
+            self.release_futex_lock(object, lock, (thread, time), Some(entry));
         }
         let (process, address) = self.place_of_lock(object, lock);
         let is_waited_for = LOCK_WORDS.iter().any(|offset| {

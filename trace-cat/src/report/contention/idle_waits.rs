@@ -30,6 +30,12 @@ impl Analysis {
         self.open_call(thread, record, site, Some(cond), true);
         if let Some(call) = self.threads[thread as usize].open.last_mut() {
             call.mutex = Some((mutex, depth));
+            let [.., first, second, _] = record.arguments;
+            call.time_limit = match record.event.1 {
+                5 => first.saturating_mul(1_000_000_000).saturating_add(second),
+                30 => second,
+                _ => 0,
+            };
             self.objects[mutex as usize].cond_waits += 1;
         }
     }
@@ -37,7 +43,7 @@ impl Analysis {
     /// Takes the return record of a wait for a condition: the thread has its mutex again. From the wake-up on, the time that
     /// others held the mutex is contention of the mutex.
     pub fn return_from_cond_wait(&mut self, thread: u32, record: &NumericRecord) {
-        let Some(OngoingCall { object: Some(cond), mutex: Some((mutex, depth)), site, entry, .. }) =
+        let Some(OngoingCall { object: Some(cond), mutex: Some((mutex, depth)), site, entry, time_limit, .. }) =
             self.close_call(thread, record)
         else {
             return;
@@ -73,7 +79,9 @@ impl Analysis {
                 rest = Some((wait, WaitPlace { entry: time, has_timed_out: false, is_rest: true, ..place }));
             }
         }
-        self.settle_suspicions(thread, entry, wakeup.map(|wakeup| wakeup.time));
+        // A limit of another clock, or of a clock that was set, does not end the wait when it seems to.
+        let limit = Some(time_limit).filter(|limit| has_timed_out && *limit <= now);
+        self.settle_suspicions(thread, entry, limit.or(wakeup.map(|wakeup| wakeup.time)));
         let waker = self.known_waker(thread, entry, wakeup.map(Waker::from));
         // Another result means that it did not wait.
         if has_mutex || rval == libc::ENOTRECOVERABLE as u64 {
@@ -108,6 +116,7 @@ impl Analysis {
             self.note_futex_wake(object, thread, record.time);
         }
         let queue = &mut self.objects[object as usize].wakeups;
+        queue.has_posts |= kind == ObjectKind::Sema;
         let Some((IdleWait { mutex, .. }, room)) = queue.next_wait() else {
             let is_signal = kind == ObjectKind::Cond;
             let state = &mut self.objects[object as usize];
@@ -152,7 +161,8 @@ impl Analysis {
         if !waits {
             return self.take_semaphore(object, record.arguments[0]);
         }
-        self.settle_suspicions(thread, entry, None);
+        let woken = if record.arguments[0] == 0 { self.post_after_destruction(object) } else { None };
+        self.settle_suspicions(thread, entry, woken);
         self.note_return_from_futex(object, thread, site, record.time);
         let rval = record.arguments[0];
         let queue = &mut self.objects[moved_to.unwrap_or(object) as usize].wakeups;

@@ -254,10 +254,14 @@ impl Analysis {
             return;
         };
         let (now, knowledge) = (record.time, self.knowledge_of(object));
+        if waits && now > entry && record.arguments[0] == 0 {
+            self.end_routine(object, now);
+        }
         if !waits {
             self.activities.end_hold(thread, object, now);
         }
         let state = &mut self.objects[object as usize];
+        let has_it = state.occupancy.depth(thread) > 0;
         if waits {
             let waker = state.last_release;
             if now > entry
@@ -273,10 +277,24 @@ impl Analysis {
             state.last_release = None;
             let hold = state.occupancy.forget_thread(thread, now, knowledge);
             hold.into_iter().for_each(|hold| self.account_hold(object, hold, now));
-        } else if let (Released::Hold(hold), _) = state.occupancy.release(thread, Release::Complete, now, knowledge)
+        } else if has_it
+            && let (Released::Hold(hold), _) = state.occupancy.release(thread, Release::Complete, now, knowledge)
             // A call that found the routine ended has one time for both records.
             && now > entry
         {
+            state.last_release = Some(Waker { thread, site, time: now });
+            self.account_hold(object, hold, now);
+            self.activities.log_until(thread, now);
+        }
+    }
+
+    /// Takes that a thread that waited for the routine of pthread_once returns. It may do so before the one that ran the routine,
+    /// which still wakes others: the routine has ended by now.
+    fn end_routine(&mut self, object: u32, now: u64) {
+        let knowledge = self.knowledge_of(object);
+        let state = &mut self.objects[object as usize];
+        let Some(Holder { thread, site }) = state.occupancy.holds.first().map(|hold| hold.holder) else { return };
+        if let (Released::Hold(hold), _) = state.occupancy.release(thread, Release::Complete, now, knowledge) {
             state.last_release = Some(Waker { thread, site, time: now });
             self.account_hold(object, hold, now);
             self.activities.log_until(thread, now);

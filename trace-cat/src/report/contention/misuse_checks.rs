@@ -120,6 +120,16 @@ impl Analysis {
         state.open.last().is_some_and(is_in) && !state.is_in_gap
     }
 
+    /// When a wait for a semaphore ended that had no post, if all are recorded: after its destruction, by a post at the same address.
+    pub fn post_after_destruction(&self, object: u32) -> Option<u64> {
+        let has_posts = |object: u32| self.objects[object as usize].wakeups.has_posts;
+        let state = &self.objects[object as usize];
+        let is_known = !state.is_shared && !has_posts(object) && self.has_all_records(state.process);
+        let next = self.object_at(state.process, state.address)?;
+        let is_posted = next != object && self.objects[next as usize].kind == ObjectKind::Sema && has_posts(next);
+        (is_known && is_posted).then_some(u64::MAX)
+    }
+
     fn suspect(&mut self, waiter: u32, misuse: Misuse) {
         let Some(call) = self.threads[waiter as usize].open.last() else { return };
         let entry = call.entry;
@@ -201,8 +211,9 @@ impl Analysis {
         if let Some(call) = call.filter(|call| matches!(call.event, (2, 2) | (5, 2 | 3) | (9, 2))) {
             self.check_relock(thread, &call);
         }
-        if let Some(call) = call.filter(|call| matches!(call.event, (3, 4) | (4, 2))) {
-            self.settle_suspicions(thread, call.entry, Some(u64::MAX));
+        if let Some(call) = call.filter(|call| matches!(call.event, (3, 4 | 5 | 30) | (4, 2))) {
+            let is_limited = matches!(call.event, (3, 5 | 30));
+            self.settle_suspicions(thread, call.entry, Some(if is_limited { call.time_limit } else { u64::MAX }));
         }
         let state = &self.threads[thread as usize];
         if !state.has_exited || state.is_in_gap {

@@ -71,6 +71,20 @@ fn destructions_of_what_is_in_use() {
     let mut woken = waits;
     woken.push((30, 1, "4:2:2", &[0]));
     assert_eq!(misuse_in(&woken), [], "the post that ended it may have been in progress");
+    // A post after the destruction ended it: the thread was waiting.
+    let posted_late: Vec<RecordLine> = vec![
+        (10, 1, "4:2:1", &[16, 0]),
+        (20, 2, "4:5:0", &[16, 0]),
+        (25, 2, "4:4:0", &[16, 0]),
+        (30, 1, "4:2:2", &[0]),
+    ];
+    assert_eq!(misuse_in(&posted_late), [("destroy_waited", 2, 16, 1)]);
+    let posted_before: Vec<RecordLine> = vec![(5, 3, "4:4:0", &[16, 0])];
+    assert_eq!(misuse_in(&[posted_before, posted_late.clone()].concat()), [], "that post may have taken effect late");
+    let failed: Vec<RecordLine> = vec![(30, 1, "4:2:2", &[libc::EINTR as u64])];
+    assert_eq!(misuse_in(&[posted_late[..3].to_vec(), failed].concat()), []);
+    let knowledge = Knowledge { complete_from: 2, ..Knowledge::default() };
+    assert_eq!(misuse(&analysed_with(&posted_late, knowledge).0), []);
     let after: Vec<RecordLine> =
         vec![(10, 1, "2:2:1", &[16]), (10, 1, "2:2:2", &[0, 0]), (11, 1, "2:4:0", &[16, 0, 0])];
     assert_eq!(misuse_in(&[after, vec![(20, 2, "2:5:0", &[16, 0])]].concat()), []);
@@ -136,6 +150,35 @@ fn a_condition_with_two_mutexes() {
     let before: Vec<RecordLine> = vec![(15, 3, "3:2:0", &[64, 0, 1])];
     assert_eq!(misuse_in(&[wait(10, 1, &[16], &[64, 16]), before, wait(20, 2, &[32], &[64, 32])].concat()), []);
     assert_eq!(misuse_in(&[wait(10, 1, &[16], &[64, 16]), wait(20, 2, &[16], &[64, 16])].concat()), []);
+}
+
+#[test]
+fn a_condition_with_two_mutexes_until_time_limits() {
+    let wait = |time: u64, lwp: u32, mutex: &'static [u64], call: &'static [u64]| -> Vec<RecordLine<'static>> {
+        let mut lines = lock(time, lwp, mutex).to_vec();
+        lines.push((time + 1, lwp, "3:5:1", call));
+        lines
+    };
+    let ends = |time: u64, lwp: u32, result: &'static [u64]| vec![(time, lwp, "3:5:2", result)];
+    const TIMED_OUT: &[u64] = &[libc::ETIMEDOUT as u64];
+    // Both end with their time limits, at 1 s and 2 s.
+    let both = [wait(10, 1, &[16], &[64, 16, 1, 0]), wait(20, 2, &[32], &[64, 32, 2, 0])].concat();
+    let out = [ends(1_000_000_005, 1, TIMED_OUT), ends(2_000_000_005, 2, TIMED_OUT)].concat();
+    assert_eq!(misuse_in(&[both.clone(), out].concat()), [("cond_two_mutexes", 2, 64, 1)]);
+    assert_eq!(misuse_in(&both), [("cond_two_mutexes", 2, 64, 1)], "the first one waits in the end");
+    // The limit of the first had passed, and it only had no mutex yet.
+    let passed = [wait(10, 1, &[16], &[64, 16, 0, 15]), wait(20, 2, &[32], &[64, 32, 2, 0])].concat();
+    assert_eq!(misuse_in(&[passed.clone(), ends(40, 1, TIMED_OUT)].concat()), []);
+    assert_eq!(misuse_in(&passed), []);
+    // The limit is one of another clock than that of the records.
+    assert_eq!(misuse_in(&[both.clone(), ends(40, 1, TIMED_OUT)].concat()), []);
+    // It was woken, nobody knows by whom.
+    assert_eq!(misuse_in(&[both, ends(1_000_000_005, 1, &[0])].concat()), []);
+    let by_clock = [wait(10, 1, &[16], &[64, 16, 1, 0]), wait(20, 2, &[32], &[64, 32, 2, 0])].concat();
+    let mut by_clock: Vec<RecordLine> = by_clock.into_iter().collect();
+    by_clock[2] = (11, 1, "3:30:1", &[64, 16, 0, 1_000_000_000]);
+    by_clock.push((1_000_000_005, 1, "3:30:2", TIMED_OUT));
+    assert_eq!(misuse_in(&by_clock), [("cond_two_mutexes", 2, 64, 1)]);
 }
 
 #[test]

@@ -82,6 +82,8 @@ mod object_sum_tests;
 #[cfg(test)]
 mod oracle_tests;
 #[cfg(test)]
+mod order_capacity_tests;
+#[cfg(test)]
 mod order_oracle_tests;
 #[cfg(test)]
 mod order_tests;

@@ -35,18 +35,21 @@ impl ObservedHolds {
         self.returns.insert(thread, now);
     }
 
-    /// Takes a release by a thread that has had the lock from `earliest` on at the earliest.
-    pub fn release(&mut self, thread: u32, earliest: u64, now: u64) {
+    /// Takes a release by a thread that has had the lock from `earliest` on at the earliest. Returns from when on it had it as far as
+    /// is known, unless a later release is known.
+    pub fn release(&mut self, thread: u32, earliest: u64, now: u64) -> Option<u64> {
         let last = self.holds.back().map_or(0, |hold| hold.to);
         if now <= last {
-            return;
+            return None;
         }
         let own_wait = self.returns.get(&thread).copied().unwrap_or(0);
         self.returns.clear();
         if self.holds.len() == HOLDS_MAX {
             self.holds.pop_front();
         }
-        self.holds.push_back(ObservedHold { thread, from: earliest.max(own_wait).max(last).min(now), to: now });
+        let from = earliest.max(own_wait).max(last).min(now);
+        self.holds.push_back(ObservedHold { thread, from, to: now });
+        Some(from)
     }
 
     /// Forgets what no wait that begins from now on can ask for.

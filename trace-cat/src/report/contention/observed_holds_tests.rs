@@ -8,6 +8,7 @@ use super::analysis::Analysis;
 use super::analysis_tests::{RecordLine, blamed, figures, record};
 use super::holds::Knowledge;
 use super::numeric_record::NumericRecord;
+use super::path_tests::{PathFigures, path_figures};
 use super::wait_selection::WaitSelection;
 use crate::testing::seeded_random::SeededRandom;
 
@@ -101,6 +102,48 @@ fn a_release_that_woke_nobody_ends_a_hold() {
         (71, 4, RETURN, &[]),
     ]);
     assert_eq!(blame(&analysis, &[64]), [[(1, 10), (2, 5), (3, 40)]]);
+}
+
+/// The figures of the critical path of the process that the lines are of.
+fn path(lines: &[RecordLine]) -> PathFigures {
+    let mut analysis = analysed_lines(lines);
+    analysis.find_critical_paths().unwrap();
+    path_figures(&analysis, 0)
+}
+
+/// From when on somebody waits, who releases the lock has held it.
+#[test]
+fn holds_that_releases_show_are_on_the_critical_path() {
+    let lines: [RecordLine; 8] = [
+        (0, 1, "1:4:0", &[]),
+        (10, 2, WAIT, &[64, WAIT_OP, 2, 0, MUTEX_SITE]),
+        (60, 1, WAKE, &[64, WAKE_OP, 1, 1]),
+        (62, 2, RETURN, &[]),
+        (70, 1, WAIT, &[64, WAIT_OP, 2, 0, MUTEX_SITE]),
+        (100, 2, WAKE, &[64, WAKE_OP, 1, 1]),
+        (103, 1, RETURN, &[]),
+        (130, 1, "11:4:0", &[0]),
+    ];
+    assert_eq!(path(&lines), ([80, 50, 0], vec![(64, 80, 2)], vec![(1, 90), (2, 40)]));
+    // One lock inside the other: what the thread releases first is not all that it holds.
+    let mut nested: Vec<RecordLine> = vec![
+        (0, 1, "1:4:0", &[]),
+        (10, 2, WAIT, &[64, WAIT_OP, 2, 0, MUTEX_SITE]),
+        (20, 3, WAIT, &[128, WAIT_OP, 2, 0, MUTEX_SITE]),
+        (40, 1, WAKE, &[128, WAKE_OP, 1, 1]),
+        (60, 1, WAKE, &[64, WAKE_OP, 1, 1]),
+        (80, 1, "11:4:0", &[0]),
+    ];
+    assert_eq!(path(&nested), ([50, 30, 0], vec![(64, 50, 1), (128, 20, 1)], vec![(1, 80)]));
+    // Nobody knows whether it held the mutex meanwhile or at another time.
+    nested.insert(3, (22, 1, "2:2:1", &[16]));
+    nested.insert(4, (22, 1, "2:2:2", &[0, 0]));
+    nested.insert(5, (28, 1, "2:4:0", &[16, 0, 0]));
+    assert_eq!(path(&nested), ([50, 24, 6], vec![(16, 6, 1), (64, 50, 1), (128, 20, 1)], vec![(1, 80)]));
+    // A wake-up without a waiter shows no hold.
+    let alone: Vec<RecordLine> =
+        vec![(0, 1, "1:4:0", &[]), (60, 1, WAKE, &[64, WAKE_OP, 1, 0]), (80, 1, "11:4:0", &[0])];
+    assert_eq!(path(&alone), ([0, 80, 0], vec![], vec![(1, 80)]));
 }
 
 /// Those who wait to read and those who wait to write wait for different words of one lock.

@@ -77,7 +77,10 @@ impl Occupancy {
             return Vec::new();
         }
         let holds = std::mem::take(&mut self.holds);
-        holds.iter().for_each(|hold| self.log.rewrite_hold(hold.holder, hold.from, false));
+        for hold in &holds {
+            // Where few releases are recorded, it went on for as long as waiters saw the owner.
+            self.log.rewrite_hold(hold.holder, hold.seen, false);
+        }
         self.released_at = None;
         holds.into_iter().filter(|hold| hold.is_recorded).collect()
     }
@@ -175,7 +178,7 @@ impl Occupancy {
             }
             _ => self.advance(now, knowledge),
         }
-        push(&mut self.holds, Hold { holder, from: now, is_recorded: true, depth });
+        push(&mut self.holds, Hold { holder, from: now, is_recorded: true, seen: now, depth });
         (self.is_exclusive, self.released_at, self.changed_at) = (is_exclusive, None, now);
         if is_exclusive {
             self.no_readers_at = now;
@@ -244,12 +247,17 @@ impl Occupancy {
     /// Returns recorded holds whose release is missing.
     pub fn observe_owner(&mut self, thread: u32, now: u64, knowledge: Knowledge) -> Vec<Hold> {
         let is_complete = !knowledge.only_blocked && knowledge.complete_from <= self.changed_at;
-        if is_complete || knowledge.is_partial || self.position(thread).is_some() {
+        if is_complete || knowledge.is_partial {
+            return Vec::new();
+        }
+        if let Some(index) = self.position(thread) {
+            self.holds[index].seen = now;
             return Vec::new();
         }
         let lost = self.lose_holds();
         self.advance(now, knowledge);
-        push(&mut self.holds, Hold { holder: Holder { thread, site: 0 }, from: now, is_recorded: false, depth: 1 });
+        let holder = Holder { thread, site: 0 };
+        push(&mut self.holds, Hold { holder, from: now, is_recorded: false, seen: now, depth: 1 });
         (self.is_exclusive, self.changed_at) = (true, now);
         lost
     }

@@ -246,6 +246,28 @@ fn a_forked_child_and_another_program_have_paths_of_their_own() {
 }
 
 #[test]
+fn a_wait_that_another_process_ended_is_told_apart() {
+    let text = "0 1 4:1:0 32 1 0 0 0
+                1 1 11:1:1 0
+                2 20 11:2:0 1
+                3 1 11:1:2 20 0
+                4 1 4:2:1 32 0
+                50 20 4:4:0 32
+                55 1 4:2:2 0
+                60 1 11:4:0
+                65 1 0:9:0";
+    let mut made = records(text);
+    made[2].tid = 1;
+    made[5].tid = 1;
+    let analysis = analysed_with_paths(&made[..8], Knowledge::default());
+    let shares = analysis.critical_paths[0].shares;
+    assert_eq!((shares.other, shares.unknown, shares.timed_out, shares.by_others), (9, 51, 0, 51));
+    let alone: Vec<NumericRecord> = made.iter().filter(|record| record.lwp == 1).copied().collect();
+    let analysis = analysed_with_paths(&alone, Knowledge::default());
+    assert_eq!((analysis.critical_paths[0].shares.unknown, analysis.critical_paths[0].shares.by_others), (51, 0));
+}
+
+#[test]
 fn a_routine_that_had_been_done_is_not_held() {
     let text = "0 1 1:38:1 80 7
                 30 1 1:38:2 0 1
@@ -253,6 +275,27 @@ fn a_routine_that_had_been_done_is_not_held() {
                 40 1 1:38:2 0 0
                 90 1 11:4:0";
     assert_eq!(path_of(text), ([30, 60, 0], vec![(80, 30, 1)], vec![(1, 90)]));
+}
+
+#[test]
+fn who_waited_for_a_routine_may_return_before_who_ran_it() {
+    let text = "0 2 1:38:1 80 7
+                5 1 1:38:1 80 7
+                6 3 1:38:1 80 7
+                60 3 1:38:2 0
+                62 1 1:38:2 0
+                64 2 1:38:2 0
+                90 1 11:4:0";
+    assert_eq!(path_of(text), ([60, 30, 0], vec![(80, 60, 1)], vec![(1, 30), (2, 60)]));
+    let analysis = analysed_with_paths(&records(text), Knowledge::default());
+    let figures = &analysis.objects[0].figures;
+    let wakers = figures.wakers.in_order().iter().map(|(waker, count)| (waker.0, *count));
+    assert_eq!(wakers.collect::<Vec<_>>(), [(0, 2)]);
+    let sums = (figures.contention, figures.handoff, figures.unknown, figures.hold.sum());
+    assert_eq!(sums, (54 + 57, 2, 0, 60));
+    // A wait that was cancelled does not show that the routine has ended.
+    let cancelled = text.replace("60 3 1:38:2 0", "60 3 1:38:2 125");
+    assert_eq!(path_of(&cancelled), ([62, 28, 0], vec![(80, 62, 1)], vec![(1, 28), (2, 62)]));
 }
 
 #[test]

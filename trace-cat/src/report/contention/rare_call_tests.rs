@@ -365,3 +365,19 @@ fn what_happens_once_is_in_one_range_of_time() {
     };
     assert_eq!([counts(0..u64::MAX), counts(0..30), counts(30..u64::MAX)], [(1, 1), (0, 1), (1, 0)]);
 }
+
+#[test]
+fn an_owner_that_several_waiters_saw_had_the_lock_in_between() {
+    let lines = [
+        (0, 3, "1:4:0", &[][..]),
+        (10, 1, "2:2:1", &[16, 0, 0, 3]),
+        (40, 2, "2:2:1", &[16, 0, 0, 3]),
+        (70, 1, "2:2:2", &[0, 1]),
+        (80, 1, "2:4:0", &[16, 0, 1]),
+        (85, 2, "2:2:2", &[0, 1]),
+    ];
+    let (analysis, _) = analysed_with(&lines, Knowledge { only_blocked: true, ..Knowledge::default() });
+    // When it released the lock after that, without a record, is not known.
+    assert_eq!(blamed(&analysis, 16), [(1, 0, 10), (3, 0, 30)]);
+    assert_eq!(figures(&analysis, 16), (2, 105, 0, 0, 65));
+}

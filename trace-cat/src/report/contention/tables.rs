@@ -142,6 +142,8 @@ pub struct OngoingCall {
     pub object: Option<u32>,
     /// The mutex of a wait for a condition, and how often the thread had it.
     pub mutex: Option<(u32, u32)>,
+    /// The time limit of a wait for a condition as the program gave it, or 0.
+    pub time_limit: u64,
     /// The last to arrive at a barrier where this call waits.
     pub arrival: Option<Waker>,
     /// The thread that is joined.

@@ -74,6 +74,8 @@ pub struct WakeupQueue {
     surplus: u32,
     /// How many threads make a round of a barrier.
     pub round: Option<u64>,
+    /// A post is recorded.
+    pub has_posts: bool,
     /// The last that arrived at a barrier.
     pub last_arrival: Option<Waker>,
 }

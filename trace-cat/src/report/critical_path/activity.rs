@@ -21,6 +21,8 @@ pub enum ActivityKind {
     Waiting(WaitEnd),
     /// Earlier stretches count a hold of this object during this time, but it ended nobody knows when.
     Retraction,
+    /// The thread held this object during this time, as its release shows, which earlier stretches do not count.
+    ObservedHold,
 }
 
 /// How a wait ended.
@@ -57,6 +59,7 @@ impl Activity {
             ActivityKind::Waiting(WaitEnd::TimedOut) => (2, None),
             ActivityKind::Waiting(WaitEnd::Unknown) => (3, None),
             ActivityKind::Retraction => (4, None),
+            ActivityKind::ObservedHold => (6, None),
             ActivityKind::Waiting(WaitEnd::Woken(thread, time)) => (5, Some((thread, time))),
         };
         // One that ended earlier may be logged later, if it is of another thread.
@@ -94,6 +97,7 @@ impl Activity {
             2 => ActivityKind::Waiting(WaitEnd::TimedOut),
             3 => ActivityKind::Waiting(WaitEnd::Unknown),
             4 => ActivityKind::Retraction,
+            6 => ActivityKind::ObservedHold,
             _ => ActivityKind::Waiting(WaitEnd::Woken(take() as u32, until - take())),
         };
         let (held, uncertain) = (take(), take());

@@ -130,7 +130,8 @@ mod tests {
             for index in 0..2000u32 {
                 let (from, length) = (1 << 62 | random.below(1 << 40) as u64, random.below(1 << 20) as u64);
                 let until = from + length;
-                let kind = match random.below(6) {
+                let kind = match random.below(7) {
+                    5 => ActivityKind::ObservedHold,
                     0 => ActivityKind::Running,
                     1 => ActivityKind::Retraction,
                     2 => ActivityKind::Waiting(WaitEnd::Latency),

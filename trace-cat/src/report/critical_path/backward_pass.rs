@@ -41,9 +41,11 @@ pub struct PathShares {
     pub other: u64,
     /// From what ended a wait to the return of the waiting call, or from the creation of a thread to its first record.
     pub latency: u64,
-    /// Waiting where nobody is known to have ended the wait, or not recorded: waits that timed out are part of it.
+    /// Waiting where no thread of the process is known to have ended the wait, or not recorded: waits that timed out, and those that
+    /// a thread of another process ended, are part of it.
     pub unknown: u64,
     pub timed_out: u64,
+    pub by_others: u64,
 }
 
 /// How much of a path was spent holding an object that was acquired at a site.
@@ -88,12 +90,13 @@ impl CriticalPath {
         origins: &[PathOrigin],
         first: &dyn Fn(u32) -> u32,
     ) -> io::Result<Vec<CriticalPath>> {
-        let mut pass = BackwardPass { threads, first, retracted: HashMap::default() };
+        let mut pass = BackwardPass { threads, first, retracted: HashMap::default(), observed: HashMap::default() };
         let mut walks: Vec<Walk> = (0..).zip(origins).map(|(process, origin)| Walk::new(process, *origin)).collect();
         walks.iter_mut().for_each(|walk| pass.arrive(walk, walk.origin.thread, walk.origin.end));
         activities.log.read_backwards(&mut |activity, holds| {
             let process = threads[activity.thread as usize].process;
             pass.take(&mut walks[process as usize], activity, holds);
+            pass.forget_observed(activity);
         })?;
         Ok(walks.into_iter().map(Walk::finish).collect())
     }
@@ -196,6 +199,15 @@ struct BackwardPass<'a> {
     first: &'a dyn Fn(u32) -> u32,
     /// By thread and object: times that holds had been counted for that ended nobody knows when.
     retracted: HashMap<(u32, u32), Vec<(u64, u64)>, RandomState>,
+    /// By thread: holds that only their releases show, as far as stretches of the thread are left in which they may be.
+    observed: HashMap<u32, Vec<ReleasedHold>, RandomState>,
+}
+
+/// A hold that only its release shows.
+struct ReleasedHold {
+    object: u32,
+    from: u64,
+    until: u64,
 }
 
 impl BackwardPass<'_> {
@@ -228,6 +240,11 @@ impl BackwardPass<'_> {
             retracted.for_each(|key| self.retracted.entry(key).or_default().push((from, until)));
             return;
         }
+        if kind == ActivityKind::ObservedHold {
+            let observed = holds.iter().map(|hold| ReleasedHold { object: hold.object, from, until });
+            self.observed.entry(thread).or_default().extend(observed);
+            return;
+        }
         if thread != walk.thread || from >= walk.time || walk.time <= walk.origin.begin {
             return;
         }
@@ -248,7 +265,11 @@ impl BackwardPass<'_> {
             ActivityKind::Waiting(WaitEnd::Woken(waker, time)) => (waker, time),
             _ => (thread, from),
         };
+        let unknown_before = walk.shares.unknown;
         self.add_stretch(walk, activity, how, start, holds);
+        if how != kind {
+            walk.shares.by_others += walk.shares.unknown - unknown_before;
+        }
         self.arrive(walk, next, start);
     }
 
@@ -276,8 +297,16 @@ impl BackwardPass<'_> {
             }
         }
         let held = activity.held.min(length);
-        let holding = if lost > 0 { held.min(sum) } else { held };
-        let uncertain = activity.uncertain.saturating_add(held - holding).min(length - holding);
+        let mut holding = if lost > 0 { held.min(sum) } else { held };
+        let mut uncertain = activity.uncertain.saturating_add(held - holding);
+        let (observed, most) = self.add_observed(walk, activity.thread, start);
+        if let Some((object, time)) = most.filter(|(_, time)| *time > longest) {
+            (longest, what) = (time, PathActivity::Holding(object));
+        }
+        // Whether the thread had these and other objects at the same time is not known.
+        uncertain = uncertain.saturating_add(observed.min(holding));
+        holding = holding.max(observed);
+        uncertain = uncertain.min(length - holding);
         let (rest, others) = (length - holding, length - holding - uncertain);
         let mut shares = PathShares { holding, ..PathShares::default() };
         match how {
@@ -294,6 +323,44 @@ impl BackwardPass<'_> {
             what = PathActivity::Unknown;
         }
         walk.go_back(start, shares, what);
+    }
+
+    /// Adds the holds that only releases show to the part of the path from `start` on. Returns how long the thread had any of them,
+    /// and which it had longest.
+    fn add_observed(&self, walk: &mut Walk, thread: u32, start: u64) -> (u64, Option<(u32, u64)>) {
+        let Some(observed) = self.observed.get(&thread) else { return (0, None) };
+        let (mut parts, mut most) = (Vec::new(), None);
+        for hold in observed {
+            let (from, until) = (hold.from.max(start), hold.until.min(walk.time));
+            if from >= until {
+                continue;
+            }
+            parts.push((from, until));
+            let (object, time) = (hold.object, until - from);
+            most = most.filter(|(_, longest)| *longest >= time).or(Some((object, time)));
+            let carried_from = Some(hold.from).filter(|from| *from < start);
+            walk.add_hold(HeldTime { object: (self.first)(object), site: 0, time, count: 1, carried_from }, start);
+        }
+        parts.sort_unstable();
+        let (mut sum, mut reached) = (0, 0);
+        for (from, until) in parts {
+            sum += until.saturating_sub(from.max(reached));
+            reached = reached.max(until);
+        }
+        (sum, most)
+    }
+
+    /// Forgets the observed holds that are behind a stretch of their thread: what is left is before it.
+    fn forget_observed(&mut self, activity: &Activity) {
+        if self.observed.is_empty() || activity.kind == ActivityKind::ObservedHold {
+            return;
+        }
+        if let Some(observed) = self.observed.get_mut(&activity.thread) {
+            observed.retain(|hold| hold.from < activity.from);
+            if observed.is_empty() {
+                self.observed.remove(&activity.thread);
+            }
+        }
     }
 
     /// How much of a time had been counted as a thread's hold of an object for which that is not known.

@@ -129,6 +129,18 @@ impl ThreadActivities {
         }
     }
 
+    /// Takes the end of a hold that only its release shows.
+    pub fn add_observed_hold(&mut self, thread: u32, object: u32, from: u64, now: u64) {
+        if self.is_off || from >= now {
+            return;
+        }
+        // The stretches that it may be in come before it.
+        self.log_until(thread, now);
+        let (kind, time) = (ActivityKind::ObservedHold, now - from);
+        let activity = Activity { thread, from, until: now, kind, held: 0, uncertain: 0 };
+        self.log.push(&activity, &[HeldTime { object, site: 0, time, count: 1, carried_from: None }]);
+    }
+
     /// Ends a stretch in which the thread did not wait: from now on it may end waits of other threads.
     pub fn log_until(&mut self, thread: u32, now: u64) {
         self.log_as(thread, now, ActivityKind::Running);

@@ -1,6 +1,7 @@
 //! The shortest cycle of each strongly connected component whose edges can be taken at the same time.
 
 use std::collections::{HashSet, VecDeque};
+use std::ops::Range;
 
 use super::components::components;
 use super::observations::{LockOrder, Observation, OrderEdge, ThreadLife};
@@ -8,7 +9,7 @@ use super::observations::{LockOrder, Observation, OrderEdge, ThreadLife};
 /// The longest cycle that is searched for.
 const LENGTH_MAX: usize = 1000;
 /// How much work the search in a component, and the search in all, may be: comparisons of observations and steps along edges.
-const WORK_OF_COMPONENT: usize = 1 << 22;
+const WORK_OF_COMPONENT: usize = 1 << 24;
 const WORK: usize = 1 << 26;
 
 /// A thread takes a lock while it holds another one.
@@ -55,14 +56,38 @@ impl LockOrder {
     }
 }
 
+/// An edge with its observations by what other locks exclude.
+#[derive(Clone)]
+struct SearchedEdge<'a> {
+    edge: &'a OrderEdge,
+    groups: Vec<Vec<ObservedThread<'a>>>,
+}
+
+/// A thread's observations, in the order of time.
+type ObservedThread<'a> = Vec<&'a Observation>;
+
+impl<'a> SearchedEdge<'a> {
+    fn new(edge: &'a OrderEdge) -> SearchedEdge<'a> {
+        let mut observations: Vec<&Observation> = edge.observations.iter().collect();
+        observations.sort_by_key(|observation| (observation.exclusion(), observation.thread, observation.first));
+        let is_alike = |one: &&Observation, other: &&Observation| one.exclusion() == other.exclusion();
+        let of_threads = |alike: &[&'a Observation]| {
+            alike.chunk_by(|one, other| one.thread == other.thread).map(<[&Observation]>::to_vec).collect()
+        };
+        SearchedEdge { edge, groups: observations.chunk_by(is_alike).map(of_threads).collect() }
+    }
+}
+
 /// The search in a component. Nodes are numbered from 0 on.
 struct CycleSearch<'a> {
     order: &'a LockOrder,
     nodes: Vec<u32>,
-    successors: Vec<Vec<(usize, &'a OrderEdge)>>,
+    successors: Vec<Vec<(usize, SearchedEdge<'a>)>>,
     predecessors: Vec<Vec<usize>>,
     life: &'a dyn Fn(u32) -> ThreadLife,
     work_left: usize,
+    /// How much of it had been spent on phases.
+    work_of_phases: usize,
     /// The edges of the path, each with its nodes and the observation that is chosen.
     path: Vec<(usize, usize, &'a OrderEdge, &'a Observation)>,
     is_on_path: Vec<bool>,
@@ -86,7 +111,7 @@ impl<'a> CycleSearch<'a> {
             for next in &all_successors[node] {
                 let Ok(to) = component.binary_search(next) else { continue };
                 let Some(edge) = order.edges.get(&(nodes[from], nodes[to])) else { continue };
-                successors[from].push((to, edge));
+                successors[from].push((to, SearchedEdge::new(edge)));
                 predecessors[to].push(from);
             }
         }
@@ -96,6 +121,7 @@ impl<'a> CycleSearch<'a> {
             predecessors,
             life,
             work_left: work,
+            work_of_phases: order.phases.work(),
             path: Vec::new(),
             is_on_path: vec![false; nodes.len()],
             distances: vec![1; nodes.len()],
@@ -108,8 +134,8 @@ impl<'a> CycleSearch<'a> {
         if (0..self.nodes.len()).any(|start| self.extend(start, start, 2)) {
             return Some(self.cycle());
         }
-        let observations = self.successors.iter().flatten().flat_map(|(_, edge)| &edge.observations);
-        let threads: HashSet<u32> = observations.map(|observation| observation.thread).collect();
+        let observed = self.successors.iter().flatten().flat_map(|(_, searched)| searched.groups.iter().flatten());
+        let threads: HashSet<u32> = observed.filter_map(|thread| Some(thread.first()?.thread)).collect();
         let longest = self.nodes.len().min(threads.len()).min(LENGTH_MAX);
         // The length of the shortest cycle of each node, whatever its observations are.
         let lengths: Vec<usize> = (0..self.nodes.len()).map(|start| self.measure(start)).collect();
@@ -153,50 +179,83 @@ impl<'a> CycleSearch<'a> {
     /// Extends the path, which leads to a node, by `length` edges back to its first node. Returns whether that is possible.
     fn extend(&mut self, start: usize, node: usize, length: usize) -> bool {
         for index in 0..self.successors[node].len() {
-            let (next, edge) = self.successors[node][index];
-            let is_end = length == 1;
-            let leads_back = match is_end {
-                true => next == start,
-                false => next > start && self.distances[next] < length && !self.is_on_path[next],
+            let next = self.successors[node][index].0;
+            let leads_back = match length {
+                1 => next == start,
+                _ => next > start && self.distances[next] < length && !self.is_on_path[next],
             };
             if !leads_back {
                 continue;
             }
-            for observation in &edge.observations {
-                if !self.may_follow(observation, is_end) {
-                    if self.work_left == 0 {
+            for group in 0..self.successors[node][index].1.groups.len() {
+                for thread in 0..self.successors[node][index].1.groups[group].len() {
+                    if !self.spend_work() {
                         return false;
                     }
-                    continue;
+                    let threads = &self.successors[node][index].1.groups[group];
+                    // All of the group are excluded by the same locks.
+                    if thread == 0 && !threads.iter().flatten().next().is_some_and(|any| self.admits(any, length == 1))
+                    {
+                        break;
+                    }
+                    for place in self.range_of(&threads[thread]) {
+                        let observation = self.successors[node][index].1.groups[group][thread][place];
+                        if !self.spend_work() {
+                            return false;
+                        }
+                        if !self.lives_with_all(observation) {
+                            continue;
+                        }
+                        let edge = self.successors[node][index].1.edge;
+                        self.path.push((node, next, edge, observation));
+                        self.is_on_path[next] = true;
+                        if length == 1 || self.extend(start, next, length - 1) {
+                            return true;
+                        }
+                        self.is_on_path[next] = false;
+                        self.path.pop();
+                    }
                 }
-                self.path.push((node, next, edge, observation));
-                self.is_on_path[next] = true;
-                if is_end || self.extend(start, next, length - 1) {
-                    return true;
-                }
-                self.is_on_path[next] = false;
-                self.path.pop();
             }
         }
         false
     }
 
-    /// Whether an observation may be the path's next one, and also its last one.
-    fn may_follow(&mut self, new: &Observation, is_end: bool) -> bool {
-        self.work_left = self.work_left.saturating_sub(1 + self.path.len());
+    /// Counts a step, which compares something with all of the path; returns whether there may be more.
+    fn spend_work(&mut self) -> bool {
+        let of_phases = self.order.phases.work();
+        let work = 1 + self.path.len() + of_phases - std::mem::replace(&mut self.work_of_phases, of_phases);
+        self.work_left = self.work_left.saturating_sub(work);
+        self.work_left > 0
+    }
+
+    /// Whether locks admit an observation as the path's next one, and also as its last one.
+    fn admits(&self, new: &Observation, is_end: bool) -> bool {
         let waits = |waiter: &Observation, holder: &Observation| !waiter.to_is_shared || !holder.from_is_shared;
         let is_blocked_by = self.path.last().is_none_or(|(.., last)| waits(last, new));
         let blocks = !is_end || self.path.first().is_none_or(|(.., first)| waits(new, first));
-        if self.work_left == 0 || !is_blocked_by || !blocks {
-            return false;
+        is_blocked_by && blocks && !self.path.iter().any(|(.., known)| self.order.may_be_excluded(known, new))
+    }
+
+    /// Those of a thread's observations that no phase keeps apart from the path.
+    fn range_of(&self, thread: &[&Observation]) -> Range<usize> {
+        let mut range = 0..thread.len();
+        let own = thread.first().map(|observation| observation.thread);
+        for (.., known) in &self.path {
+            if Some(known.thread) == own {
+                return 0..0;
+            }
+            let beside = self.order.range_beside(known, thread);
+            range = range.start.max(beside.start)..range.end.min(beside.end);
+            if range.is_empty() {
+                return 0..0;
+            }
         }
-        let work_before = self.order.phases.work();
-        let coincides = self
-            .path
-            .iter()
-            .all(|(.., known)| LockOrder::lives_overlap(known, new, self.life) && self.order.may_coincide(known, new));
-        self.work_left = self.work_left.saturating_sub(self.order.phases.work() - work_before);
-        coincides
+        range
+    }
+
+    fn lives_with_all(&self, new: &Observation) -> bool {
+        self.path.iter().all(|(.., known)| LockOrder::lives_overlap(known, new, self.life))
     }
 
     fn cycle(&self) -> LockCycle {

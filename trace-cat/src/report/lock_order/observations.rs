@@ -1,6 +1,7 @@
 //! The edges of the lock order, as they are observed.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use foldhash::fast::RandomState;
 
@@ -10,7 +11,9 @@ use super::thread_phases::ThreadPhases;
 /// The most edges that are kept: as many as a hash table of 2^19 places takes; and the most observations of all and of one.
 const EDGES_MAX: usize = 7 << 16;
 const OBSERVATIONS_MAX: usize = 1 << 20;
-const OBSERVATIONS_OF_EDGE: usize = 32;
+const OBSERVATIONS_OF_EDGE: usize = 1 << 16;
+/// From how many observations of an edge on they are found by a table.
+const INDEXED_FROM: usize = 32;
 /// The most locks that a thread holds for which an acquisition makes edges.
 const HELD_MAX: usize = 64;
 /// Objects from this number on are earlier ones that were initialised again.
@@ -70,6 +73,41 @@ pub struct OrderEdge {
     recent: u32,
     /// How many observations were replaced.
     replaced: u32,
+    /// Where they are, if there are many.
+    indexes: Option<Box<ObservationIndexes>>,
+}
+
+/// The index of the latest observation with each key. A box of it keeps an edge without small.
+#[derive(Debug)]
+struct ObservationIndexes(HashMap<ObservationKey, u32, RandomState>);
+
+/// What tells the observations of one edge apart, besides the phase: thread, all that it held, whether it shares the two locks,
+/// and whether all that it holds is recorded.
+type ObservationKey = (u32, u32, [bool; 3]);
+
+impl Observation {
+    fn key(&self) -> ObservationKey {
+        (self.thread, self.held, [self.from_is_shared, self.to_is_shared, self.knows_holds])
+    }
+
+    /// What other locks exclude in the same way, whatever the thread is.
+    pub fn exclusion(&self) -> (u32, [bool; 3]) {
+        let (_, held, kind) = self.key();
+        (held, kind)
+    }
+
+    fn is_same(&self, other: &Observation) -> bool {
+        self.phase == other.phase && self.key() == other.key()
+    }
+}
+
+/// What became of an observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EdgeAddition {
+    Known,
+    New,
+    /// Another one was forgotten for it.
+    Replacing,
 }
 
 /// The order in which locks are taken.
@@ -82,7 +120,7 @@ pub struct LockOrder {
     renewed: HashMap<u32, u32, RandomState>,
     objects_of_renewed: Vec<u32>,
     observations: usize,
-    /// How often a lock was taken inside another one where that was not taken into account.
+    /// How many observations were not kept: acquisitions that made no edge, and observations in the place of which others are.
     pub left_out: u64,
 }
 
@@ -127,8 +165,10 @@ impl LockOrder {
                 continue;
             }
             let edge = self.edges.entry(key).or_default();
-            if edge.add(observation, self.observations < OBSERVATIONS_MAX) {
-                self.observations += 1;
+            match edge.add(observation, self.observations < OBSERVATIONS_MAX) {
+                EdgeAddition::Known => {}
+                EdgeAddition::New => self.observations += 1,
+                EdgeAddition::Replacing => self.left_out += 1,
             }
         }
     }
@@ -154,12 +194,8 @@ impl LockOrder {
         }
     }
 
-    /// Whether two threads may have been where they were observed, at the same time.
-    pub fn may_coincide(&self, a: &Observation, b: &Observation) -> bool {
-        a.thread != b.thread && !self.may_be_excluded(a, b) && !self.phases_are_ordered(a, b)
-    }
-
-    fn may_be_excluded(&self, a: &Observation, b: &Observation) -> bool {
+    /// Whether locks may keep two threads apart, of which one or both held others.
+    pub fn may_be_excluded(&self, a: &Observation, b: &Observation) -> bool {
         let [a_held, b_held] = [a, b].map(|observation| self.held_sets.members(observation.held));
         // What a thread has held since before its first record may be a gate lock.
         let may_have_gate = match (a.knows_holds, b.knows_holds) {
@@ -171,10 +207,16 @@ impl LockOrder {
         may_have_gate || exclude_each_other(a_held, b_held)
     }
 
-    fn phases_are_ordered(&self, a: &Observation, b: &Observation) -> bool {
-        let comes_before =
-            |a: &Observation, b: &Observation| self.phases.is_before((a.thread, a.phase, a.last), (b.thread, b.first));
-        comes_before(a, b) || comes_before(b, a)
+    /// Those of a thread's observations, which are in the order of time, that neither come before another thread's observation
+    /// nor after it.
+    pub fn range_beside(&self, other: &Observation, observations: &[&Observation]) -> Range<usize> {
+        let Some(thread) = observations.first().map(|observation| observation.thread) else { return 0..0 };
+        let at = (other.thread, other.phase);
+        let until = self.phases.last_before((at, other.first), thread);
+        let since = self.phases.first_after((at, other.last), thread);
+        let begin = observations.partition_point(|observation| until.is_some_and(|until| observation.last <= until));
+        let end = observations.partition_point(|observation| since.is_none_or(|since| observation.first < since));
+        begin..end.max(begin)
     }
 
     /// Whether two threads both lived when either was observed, where creations and joins by other threads may be missing.
@@ -185,41 +227,92 @@ impl LockOrder {
 }
 
 impl OrderEdge {
-    /// Adds an observation; returns whether there is one more.
-    fn add(&mut self, new: Observation, has_room: bool) -> bool {
+    /// Adds an observation.
+    fn add(&mut self, new: Observation, has_room: bool) -> EdgeAddition {
         self.count += 1;
-        let is_same = |known: &Observation| {
-            (known.thread, known.phase, known.held, known.from_is_shared, known.to_is_shared, known.knows_holds)
-                == (new.thread, new.phase, new.held, new.from_is_shared, new.to_is_shared, new.knows_holds)
-        };
-        if !self.observations.get(self.recent as usize).is_some_and(is_same) {
-            match self.observations.iter().rposition(is_same) {
+        let mut addition = EdgeAddition::Known;
+        if !self.observations.get(self.recent as usize).is_some_and(|known| known.is_same(&new)) {
+            match self.find(&new) {
                 Some(index) => self.recent = index as u32,
                 None if self.observations.is_empty() || self.observations.len() < OBSERVATIONS_OF_EDGE && has_room => {
-                    self.recent = self.observations.len() as u32;
+                    (self.recent, addition) = (self.observations.len() as u32, EdgeAddition::New);
                     // Most edges have one, for which the library's rule would be room for four.
                     self.observations.reserve_exact(if self.observations.is_empty() { 1 } else { 0 });
                     self.observations.push(new);
-                    return true;
                 }
                 // The earliest ones stay; of the others, the latest.
                 None => {
                     let kept = self.observations.len() / 2;
                     let place = kept + self.replaced as usize % (self.observations.len() - kept);
-                    self.replaced = self.replaced.wrapping_add(1);
+                    (self.replaced, addition) = (self.replaced.wrapping_add(1), EdgeAddition::Replacing);
                     self.recent = place as u32;
-                    self.observations[place] = new;
+                    let old = std::mem::replace(&mut self.observations[place], new);
+                    if let Some(ObservationIndexes(indexes)) = self.indexes.as_deref_mut()
+                        && indexes.get(&old.key()) == Some(&self.recent)
+                    {
+                        indexes.remove(&old.key());
+                    }
                 }
             }
+            self.note_index();
         }
         self.observations[self.recent as usize].last = new.last;
-        false
+        addition
+    }
+
+    fn find(&self, new: &Observation) -> Option<usize> {
+        match self.indexes.as_deref() {
+            // The thread will not be in an earlier phase again.
+            Some(ObservationIndexes(indexes)) => {
+                let index = *indexes.get(&new.key())? as usize;
+                self.observations[index].is_same(new).then_some(index)
+            }
+            None => self.observations.iter().rposition(|known| known.is_same(new)),
+        }
+    }
+
+    fn note_index(&mut self) {
+        match self.indexes.as_deref_mut() {
+            Some(ObservationIndexes(indexes)) => {
+                indexes.insert(self.observations[self.recent as usize].key(), self.recent);
+            }
+            None if self.observations.len() > INDEXED_FROM => {
+                let indexes = self.observations.iter().zip(0..).map(|(observation, index)| (observation.key(), index));
+                self.indexes = Some(Box::new(ObservationIndexes(indexes.collect())));
+            }
+            None => {}
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn observations_are_found_again_and_counted_where_they_are_not_kept() {
+        let mut order = LockOrder::default();
+        let add = |order: &mut LockOrder, thread: u32| {
+            let [knows_holds, knows_others] = [true; 2];
+            let acquisition =
+                Acquisition { object: 2, thread, site: 0, is_shared: false, time: 5, knows_holds, knows_others };
+            order.add(acquisition, &[HeldLock { object: 1, site: 0, is_shared: false }]);
+        };
+        let most = OBSERVATIONS_OF_EDGE as u32;
+        // Those of one phase, in turn.
+        for thread in (0..100).chain(0..100) {
+            add(&mut order, thread);
+        }
+        let kept = |order: &LockOrder| (order.edges[&(1, 2)].observations.len(), order.observations, order.left_out);
+        assert_eq!(kept(&order), (100, 100, 0));
+        (100..most).for_each(|thread| add(&mut order, thread));
+        assert_eq!(kept(&order), (OBSERVATIONS_OF_EDGE, OBSERVATIONS_OF_EDGE, 0));
+        (most..most + 7).chain(most..most + 7).for_each(|thread| add(&mut order, thread));
+        assert_eq!(kept(&order), (OBSERVATIONS_OF_EDGE, OBSERVATIONS_OF_EDGE, 7));
+        // One that was replaced is another one when it comes again.
+        add(&mut order, most / 2);
+        assert_eq!(kept(&order).2, 8);
+    }
 
     #[test]
     fn pairs_of_locks_beyond_the_limit_are_counted() {

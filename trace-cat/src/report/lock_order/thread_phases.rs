@@ -1,21 +1,25 @@
 //! Phases of threads: what the creation of a thread, a join and a barrier keep apart in time.
 //!
-//! A phase of a thread lasts from one of these to the next. What a phase comes before is found when it is asked for, by one pass over
-//! the log of these: a vector clock for each thread would need a number for each other thread.
+//! A phase of a thread lasts from one of these to the next. What a phase comes before, or after, is found when it is asked for, by one
+//! pass over the log of these: a vector clock for each thread would need a number for each other thread.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
+use std::slice::from_ref;
 
 use foldhash::fast::RandomState;
 
 /// The most participants of rounds of barriers that are logged. What later rounds keep apart is not known.
 const PARTICIPANTS_MAX: usize = 1 << 22;
 
-/// The most phases whose successors are kept.
-const SUCCESSORS_MAX: usize = 256;
+/// The most phases for which it is kept what they come before, or after.
+const PHASES_MAX: usize = 256;
 
-/// The threads that a phase comes before, each from when on.
-type Successors = HashMap<u32, u64, RandomState>;
+/// The threads that a phase comes before, each from when on, or the threads that it comes after, each until when.
+type ReachedThreads = HashMap<u32, u64, RandomState>;
+
+/// What is known of some phases of threads.
+type ReachedFrom = RefCell<HashMap<(u32, u32), ReachedThreads, RandomState>>;
 
 #[derive(Clone, Copy, Debug)]
 enum Change {
@@ -36,7 +40,8 @@ pub struct ThreadPhases {
     arrived: HashMap<u32, Vec<u32>, RandomState>,
     /// The threads that took part in rounds that are not logged.
     unlogged: HashSet<u32, RandomState>,
-    successors: RefCell<HashMap<(u32, u32), Successors, RandomState>>,
+    successors: ReachedFrom,
+    predecessors: ReachedFrom,
     work: Cell<usize>,
 }
 
@@ -90,45 +95,81 @@ impl ThreadPhases {
         self.log.sort_by_key(|(time, _)| *time);
     }
 
-    /// Whether all that a thread does in a phase, which has this time, comes before another time of another thread.
-    pub fn is_before(&self, (thread, phase, time): (u32, u32, u64), (other, from): (u32, u64)) -> bool {
-        if time > from {
-            return false;
+    /// From when on what another thread does comes after all of a phase, which has this time.
+    pub fn first_after(&self, ((thread, phase), time): ((u32, u32), u64), other: u32) -> Option<u64> {
+        if self.is_unlogged(thread, other) {
+            return Some(time);
         }
-        if self.unlogged.contains(&thread) && self.unlogged.contains(&other) {
-            return true;
-        }
-        let mut known = self.successors.borrow_mut();
-        if known.len() >= SUCCESSORS_MAX {
-            known.clear();
-        }
-        let successors = known.entry((thread, phase)).or_insert_with(|| self.successors_of(thread, time));
-        successors.get(&other).is_some_and(|since| *since <= from)
+        Self::reached(&self.successors, (thread, phase), other, || self.successors_of(thread, time))
     }
 
-    fn successors_of(&self, thread: u32, time: u64) -> Successors {
-        let mut reached = Successors::default();
+    /// Until when what another thread does comes before all of a phase, which has this time.
+    pub fn last_before(&self, ((thread, phase), time): ((u32, u32), u64), other: u32) -> Option<u64> {
+        if self.is_unlogged(thread, other) {
+            return Some(time);
+        }
+        Self::reached(&self.predecessors, (thread, phase), other, || self.predecessors_of(thread, time))
+    }
+
+    fn is_unlogged(&self, thread: u32, other: u32) -> bool {
+        self.unlogged.contains(&thread) && self.unlogged.contains(&other)
+    }
+
+    fn reached(
+        known: &ReachedFrom,
+        phase: (u32, u32),
+        other: u32,
+        find: impl FnOnce() -> ReachedThreads,
+    ) -> Option<u64> {
+        let mut known = known.borrow_mut();
+        if known.len() >= PHASES_MAX && !known.contains_key(&phase) {
+            known.clear();
+        }
+        known.entry(phase).or_insert_with(find).get(&other).copied()
+    }
+
+    fn successors_of(&self, thread: u32, time: u64) -> ReachedThreads {
+        let mut reached = ReachedThreads::default();
         reached.insert(thread, time);
         let begin = self.log.partition_point(|(change, _)| *change < time);
-        self.work.set(self.work.get() + self.log.len() - begin);
-        for &(now, change) in &self.log[begin..] {
-            let is_reached = |thread: &u32| reached.get(thread).is_some_and(|since| *since <= now);
-            match change {
-                Change::Passed { from, to } if is_reached(&from) => {
-                    reached.entry(to).or_insert(now);
-                }
-                Change::Round { first, end } if self.participants[first..end].iter().any(is_reached) => {
-                    for participant in &self.participants[first..end] {
-                        reached.entry(*participant).or_insert(now);
-                    }
-                }
-                _ => {}
+        for (now, change) in &self.log[begin..] {
+            let is_reached = |thread: &u32| reached.get(thread).is_some_and(|since| since <= now);
+            let (from, to) = self.ends(change);
+            if from.iter().any(is_reached) {
+                to.iter().for_each(|thread| _ = reached.entry(*thread).or_insert(*now));
             }
         }
         reached
     }
 
-    /// How many changes have been read to answer questions.
+    fn predecessors_of(&self, thread: u32, time: u64) -> ReachedThreads {
+        let mut reached = ReachedThreads::default();
+        reached.insert(thread, time);
+        let end = self.log.partition_point(|(change, _)| *change <= time);
+        for (now, change) in self.log[..end].iter().rev() {
+            let is_reached = |thread: &u32| reached.get(thread).is_some_and(|until| until >= now);
+            let (from, to) = self.ends(change);
+            if to.iter().any(is_reached) {
+                from.iter().for_each(|thread| _ = reached.entry(*thread).or_insert(*now));
+            }
+        }
+        reached
+    }
+
+    /// The threads of which something before a change comes before everything after it of other threads; and these.
+    fn ends<'a>(&'a self, change: &'a Change) -> (&'a [u32], &'a [u32]) {
+        let ends = match change {
+            Change::Passed { from, to } => (from_ref(from), from_ref(to)),
+            Change::Round { first, end } => {
+                let participants = &self.participants[*first..*end];
+                (participants, participants)
+            }
+        };
+        self.work.set(self.work.get() + ends.0.len());
+        ends
+    }
+
+    /// How many changes, by their threads, have been read to answer questions.
     pub fn work(&self) -> usize {
         self.work.get()
     }

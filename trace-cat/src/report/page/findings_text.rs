@@ -91,7 +91,7 @@ fn append_cycles(view: &ReportView, cycles: &[&LockCycle], top: usize, text: &mu
 }
 
 /// Appends misuse.
-fn append_misuse(view: &ReportView, misuse: &[&Misuse], top: usize, text: &mut String) {
+fn append_misuse(view: &ReportView, misuse: &[Misuse], top: usize, text: &mut String) {
     if !misuse.is_empty() {
         *text += "\nMisuse\n";
     }

@@ -42,10 +42,8 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
         (missing.acquisitions, "acquisitions, before which the holder is not known for certain"),
         (missing.entries, "entry records"),
         (missing.returns, "return records, or their calls were left by a jump"),
-        (
-            not_searched,
-            "acquisitions with other locks held: too many pairs of locks to look for possible deadlocks in all",
-        ),
+        (not_searched, "times that locks were taken inside others, of too many to find all possible deadlocks"),
+        (analysis.cycles_left_out, "groups of locks, which were too large to be searched for possible deadlocks"),
     ] {
         if count > 0 {
             lines.push(format!("{count} {what}"));

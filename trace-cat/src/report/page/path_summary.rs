@@ -131,6 +131,7 @@ pub fn path_entry(view: &ReportView, listed: &ListedObjects, path: &CriticalPath
         "latency": shares.latency,
         "unknown": shares.unknown,
         "timed_out": shares.timed_out,
+        "other_processes": shares.by_others,
         "by_object": objects.map(|objects| objects.iter().take(list_max).map(object).collect::<Vec<_>>()),
         "by_thread": path.threads.iter().take(list_max).map(thread).collect::<Vec<_>>(),
     })
@@ -143,6 +144,12 @@ pub fn append_paragraph(view: &ReportView, top: usize, text: &mut String) {
     for path in paths.iter().filter(has_several_threads).take(PROCESSES_MAX.min(top)) {
         append_path(view, path, top, text);
     }
+}
+
+/// Whether a process waits for locks of which only releases are recorded, and these only while others wait.
+fn has_futex_locks(view: &ReportView, process: u32) -> bool {
+    let mut objects = view.analysis.objects.numbers().map(|number| view.object(number));
+    objects.any(|object| object.process == process && object.futex_lock().is_some())
 }
 
 fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut String) {
@@ -170,6 +177,9 @@ fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut St
         let latency = share(shares.latency);
         *text +=
             &format!("  {:>7}  neither holding nor waiting; {latency} from wake-ups to returns\n", share(shares.other));
+        if has_futex_locks(view, path.process) {
+            *text += "           locks that wait by futex(2) are known to be held while others wait for them\n";
+        }
     }
     if objects.is_none() {
         let knowledge = view.analysis.processes[path.process as usize].knowledge;
@@ -177,9 +187,11 @@ fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut St
         *text += &format!("           which locks its threads held is not recorded ({variable})\n");
     }
     if shares.unknown > 0 {
-        let timed_out = share(shares.timed_out);
-        *text += &format!("  {:>7}  unknown: nobody is known to have ended the wait", share(shares.unknown));
-        *text += &if shares.timed_out > 0 { format!("; {timed_out} timed out\n") } else { "\n".to_owned() };
+        *text += &format!("  {:>7}  unknown: no thread of it is known to have ended the wait", share(shares.unknown));
+        for (time, what) in [(shares.timed_out, "timed out"), (shares.by_others, "ended by other processes")] {
+            *text += &if time > 0 { format!("; {} {what}", share(time)) } else { String::new() };
+        }
+        text.push('\n');
     }
     let threads = path.threads.iter().take(THREADS_MAX);
     let threads: Vec<String> =
@@ -191,6 +203,8 @@ fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut St
 
 #[cfg(test)]
 mod tests {
+    use spec::futex_locks::FUTEX_LOCKS;
+
     use super::super::sample_view::{INFO, SampleView, WAITS};
     use super::*;
 
@@ -207,5 +221,26 @@ mod tests {
         let shares = [at(2, 9), at(1, 7), at(1, 6), at(0, 2)];
         assert_eq!(named(&shares, 64), [(first.clone(), 13, 2), (second.clone(), 9, 1), (None, 2, 1)]);
         assert_eq!(named(&shares, 2), [(second, 9, 1), (first, 7, 1)]);
+    }
+
+    #[test]
+    fn locks_by_futex_are_known_while_others_wait() {
+        let lines = "10:1:10:01:1:0x40:137:2:0:0x1500\n20:2:10:02:0:0x40:129:1:1:0x1600\n30:1:10:01:2:0:0:0:0:0\n\
+                     90:1:02:05:0:0x10:0:0:0:0\n";
+        let mut sample = SampleView::new(lines, INFO);
+        let text = |sample: &mut SampleView| {
+            let mut text = String::new();
+            sample.analysis.find_critical_paths().unwrap();
+            append_paragraph(&sample.view(), 5, &mut text);
+            text
+        };
+        let note = "locks that wait by futex(2) are known to be held while others wait for them";
+        let plain = text(&mut sample);
+        assert!(plain.contains("neither holding") && !plain.contains(note), "{plain}");
+        let mut sample = SampleView::new(lines, INFO);
+        let word = sample.analysis.objects.numbers().next().unwrap();
+        sample.analysis.objects[word as usize].futex_lock = Some(Some(&FUTEX_LOCKS[0]));
+        let known = text(&mut sample);
+        assert!(known.contains(note), "{known}");
     }
 }

@@ -8,7 +8,7 @@ use crate::report::contention::{
     Analysis, DurationHistogram, ObjectKind, ObjectState, ProgramState, SiteState, ThreadState, WaitGraph,
 };
 use crate::report::lock_order::LockCycle;
-use crate::report::misuse::Misuse;
+use crate::report::misuse::{Misuse, MisuseKind};
 use crate::report::object_names::ObjectNames;
 use crate::report::process_info::ProcessInfo;
 use crate::report::recorded_process::RecordedProcess;
@@ -188,14 +188,28 @@ impl<'a> ReportView<'a> {
         self.cycles().into_iter().flatten().filter(|cycle| !has_come_about(cycle)).collect()
     }
 
-    /// Misuse, in the order of kinds, of each kind the most frequent first.
-    pub fn misuse(&self) -> Vec<&'a Misuse> {
+    /// Misuse, in the order of kinds, of each kind the most frequent first. What a process does in a line of the source is one entry,
+    /// also if several sites are there: the code of the line may stand in several places.
+    pub fn misuse(&self) -> Vec<Misuse> {
         let is_wanted = |misuse: &&Misuse| {
             let thread = self.thread(misuse.thread);
             let object = misuse.object.map(|object| self.object(object).identity());
             self.analysis.selection.wants(self.pid(thread.process), thread.lwp, object)
         };
-        let mut misuse: Vec<&Misuse> = self.analysis.misuse.rows.iter().filter(is_wanted).collect();
+        let mut misuse: Vec<Misuse> = Vec::new();
+        let mut indexes: HashMap<(MisuseKind, u32, String), usize> = HashMap::new();
+        for row in self.analysis.misuse.rows.iter().filter(is_wanted) {
+            let place = self.place(row.site).map(|place| (row.kind, self.thread(row.thread).process, place));
+            match place.map(|place| *indexes.entry(place).or_insert(misuse.len())) {
+                Some(index) if index < misuse.len() => {
+                    let known = &mut misuse[index];
+                    let count = known.count + row.count;
+                    let first = if row.time < known.time { *row } else { *known };
+                    *known = Misuse { count, ..first };
+                }
+                _ => misuse.push(*row),
+            }
+        }
         misuse.sort_by_key(|misuse| (misuse.kind, Reverse(misuse.count), misuse.time));
         misuse
     }
@@ -352,5 +366,17 @@ mod tests {
         assert_eq!(places(&sample.view()), ["a b+0xb00", "a b+0xa00", "a b+0xc00"]);
         sample.analysis.selection.pids = vec![1];
         assert_eq!(places(&sample.view()), ["a b+0xb00", "a b+0xa00"]);
+    }
+
+    #[test]
+    fn misuse_at_one_place_is_one_entry() {
+        let unlock = |time: u32, error: u32, address: &str| format!("{time}:1:02:04:0:0x10:{error}:0:0:{address}\n");
+        let with_stack = "20:1:00:03:1:0x1500:0x1600:0:0:0\n".to_owned() + &unlock(20, 1, "0x1500");
+        let lines = unlock(10, 1, "0x1500") + &with_stack + &unlock(30, 22, "0x1500") + &unlock(40, 1, "0x1600");
+        let sample = SampleView::new(&(lines + &unlock(50, 1, "0x1500") + &unlock(60, 1, "0x1600")), INFO);
+        let view = sample.view();
+        let rows: Vec<_> = view.misuse().iter().map(|row| (row.count, row.time % 100, view.place(row.site))).collect();
+        let [first, second] = ["a b+0xa00", "a b+0xb00"].map(|place| Some(place.to_owned()));
+        assert_eq!(rows, [(3, 10, first.clone()), (2, 40, second), (1, 30, first)]);
     }
 }

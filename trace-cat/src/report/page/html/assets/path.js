@@ -23,7 +23,7 @@ function onePath(path, isOneOfSeveral) {
   const others = held.slice(3);
   if (others.length) rows.push(row("holders", Math.min(path.holding, sum(others, ({ time }) => time)), "\u2264 ", `holding ${plural(others.length, "other object")}`));
   if (path.other !== null) rows.push(row("running", path.other, "", "neither holding nor waiting"));
-  if (path.unknown > 0) rows.push(row("unknown", path.unknown, "", "unknown: nobody is known to have ended the wait"));
+  if (path.unknown > 0) rows.push(row("unknown", path.unknown, "", "unknown: no thread of it is known to have ended the wait"));
   const title = isOneOfSeveral ? make("h3", {}, `Process ${path.pid}`) : null;
   return [title, strips(path, kind), make("ul", { class: "holding" }, rows)];
 }
