@@ -8,6 +8,8 @@ pub struct Hold {
     pub holder: Holder,
     /// When it began; if its acquisition is not recorded, from when on it is known.
     pub from: u64,
+    /// When a thread that began to wait last saw it; else when it began.
+    pub seen: u64,
     /// Its acquisition is recorded.
     pub is_recorded: bool,
     /// How often the thread has the object.

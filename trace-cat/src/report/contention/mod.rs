@@ -12,6 +12,7 @@
 mod analysis;
 mod blame;
 mod blame_limits;
+mod blockers;
 mod call_sites;
 mod caller_sums;
 mod code_changes;
@@ -28,6 +29,7 @@ mod idle_waits;
 mod left_behind;
 mod life_cycle;
 mod lock_nesting;
+mod lock_users;
 mod locks;
 mod misuse_checks;
 mod moment;

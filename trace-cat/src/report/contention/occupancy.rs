@@ -175,7 +175,7 @@ impl Occupancy {
             }
             _ => self.advance(now, knowledge),
         }
-        push(&mut self.holds, Hold { holder, from: now, is_recorded: true, depth });
+        push(&mut self.holds, Hold { holder, from: now, seen: now, is_recorded: true, depth });
         (self.is_exclusive, self.released_at, self.changed_at) = (is_exclusive, None, now);
         if is_exclusive {
             self.no_readers_at = now;
@@ -244,12 +244,16 @@ impl Occupancy {
     /// Returns recorded holds whose release is missing.
     pub fn observe_owner(&mut self, thread: u32, now: u64, knowledge: Knowledge) -> Vec<Hold> {
         let is_complete = !knowledge.only_blocked && knowledge.complete_from <= self.changed_at;
+        if let Some(index) = self.position(thread) {
+            self.holds[index].seen = now;
+        }
         if is_complete || knowledge.is_partial || self.position(thread).is_some() {
             return Vec::new();
         }
         let lost = self.lose_holds();
         self.advance(now, knowledge);
-        push(&mut self.holds, Hold { holder: Holder { thread, site: 0 }, from: now, is_recorded: false, depth: 1 });
+        let holder = Holder { thread, site: 0 };
+        push(&mut self.holds, Hold { holder, from: now, seen: now, is_recorded: false, depth: 1 });
         (self.is_exclusive, self.changed_at) = (true, now);
         lost
     }
