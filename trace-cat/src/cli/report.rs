@@ -169,7 +169,8 @@ impl AnalysedTrace {
         let mut analysis = trace.analysis(selection);
         analysis.limit_to(parts);
         analysis.shares = options.format.has_stacks().then(ContentionShares::default);
-        let mut moment = options.at.map(|at| Moment::new(at.resolve(start)));
+        let at = options.at.map(|at| at.resolve(start));
+        let mut moment = Moment::new(at, trace.inputs.complete_until());
         let mut take = |records: &[u8]| {
             for record in NumericRecord::of_bytes(records) {
                 if let Some(moment) = &mut moment {
@@ -185,7 +186,7 @@ impl AnalysedTrace {
         trace.known.iter().for_each(|(pid, process)| analysis.raise_losses(*pid, process.lost));
         let graph = analysis.finish(&trace.inputs.running_until());
         let graph = match moment {
-            Some(moment) => moment.graph(graph),
+            Some(moment) => moment.graph(graph, &analysis),
             None => graph,
         };
         analysis.find_critical_paths().map_err(Error::temporary)?;

@@ -6,7 +6,7 @@ use super::analysis::{Analysis, WaitPlace};
 use super::futex_state::FutexCall;
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectState;
-use super::tables::{ImageEnd, InheritedHold, OngoingCall, ProgramState, ThreadFate, ThreadState};
+use super::tables::{ImageEnd, InheritedHold, OngoingCall, ProgramState, ThreadFate, ThreadState, may_be_of_handler};
 use super::timeline_event::TimelineEvent;
 use super::wait_shares::Holder;
 use crate::report::critical_path::WaitEnd;
@@ -41,6 +41,9 @@ impl Analysis {
         };
         let state = &mut self.threads[thread as usize];
         state.last = time;
+        if !may_be_of_handler(event) {
+            state.last_outside = time;
+        }
         let process = &mut self.processes[state.process as usize];
         process.last = process.last.max(time);
         process.last_thread = thread;
@@ -72,6 +75,7 @@ impl Analysis {
             tid: record.tid,
             begin: record.time,
             last: record.time,
+            last_outside: record.time,
             has_exited: false,
             last_release: None,
             name: self.names_of_new.remove(&(process, record.tid)),

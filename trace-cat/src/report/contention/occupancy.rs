@@ -247,11 +247,10 @@ impl Occupancy {
     /// Returns recorded holds whose release is missing.
     pub fn observe_owner(&mut self, thread: u32, now: u64, knowledge: Knowledge) -> Vec<Hold> {
         let is_complete = !knowledge.only_blocked && knowledge.complete_from <= self.changed_at;
-        if is_complete || knowledge.is_partial {
-            return Vec::new();
-        }
         if let Some(index) = self.position(thread) {
             self.holds[index].seen = now;
+        }
+        if is_complete || knowledge.is_partial || self.position(thread).is_some() {
             return Vec::new();
         }
         let lost = self.lose_holds();

@@ -83,6 +83,8 @@ pub struct ThreadState {
     pub begin: u64,
     /// The time of the last record.
     pub last: u64,
+    /// The time of the last record that no signal handler is likely to have made within a call.
+    pub last_outside: u64,
     pub has_exited: bool,
     /// The address and the time of its last unlock.
     pub last_release: Option<(u64, u64)>,
@@ -161,11 +163,25 @@ pub struct OngoingCall {
     pub queue: Option<u32>,
 }
 
+/// The calls that a signal handler may make by POSIX: pthread_self, pthread_kill, pthread_sigqueue and sem_post. Wake-ups of a futex
+/// are the same to programs that make their own semaphores. Masks of signals are changed after a jump, too, and are not among them.
+const OF_HANDLERS: [(u8, u8); 5] = [(1, 4), (1, 10), (1, 41), (4, 4), (10, 2)];
+
+/// Whether a record may well be that of a signal handler that interrupted a wait.
+pub fn may_be_of_handler(event: (u8, u8)) -> bool {
+    OF_HANDLERS.contains(&event)
+}
+
 impl ThreadState {
-    /// Whether the thread has made records since its innermost open call began: a signal handler's, or it has left the call by a
-    /// jump, so that nobody knows how long it waited.
+    /// Whether the thread has made records since its innermost open call began that are hardly those of a signal handler: then it
+    /// has left the call by a jump, so that nobody knows how long it waited.
     pub fn has_gone_on(&self, call: &OngoingCall) -> bool {
-        self.last > call.entry
+        self.last_outside > call.entry
+    }
+
+    /// The innermost call that it is in, as far as the records show.
+    pub fn present_call(&self) -> Option<&OngoingCall> {
+        self.open.last().filter(|call| !self.is_in_gap && !self.has_gone_on(call))
     }
 
     /// The index of the innermost open call of an event.

@@ -1,13 +1,11 @@
 //! Who waits for whom in the end: deadlocks, and threads whose chain of waits reaches no running thread.
 //!
 //! A thread waits for who holds the lock that it wants, or for the thread that it joins. A wait with a time limit ends by itself.
-//! Holders count only where the records leave no doubt.
+//! Holders count only where the records leave no doubt: see `blockers`.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::analysis::Analysis;
-use super::holds::Hold;
-use super::object_state::ObjectKind;
 use super::tables::{ImageEnd, OngoingCall};
 
 /// A thread in a call that does not return.
@@ -73,8 +71,10 @@ impl WaitGraph {
             // One cycle for all that have a thread in common. The other threads of these cycles are stuck because of it.
             let reported = cycle.iter().find_map(|thread| in_cycle.get(thread).copied());
             if reported.is_none() {
-                let blocked =
-                    |&thread: &u32| BlockedThread { thread, call: nodes[&thread].call, holds: holds(analysis, thread) };
+                let blocked = |&thread: &u32| {
+                    let holds = holds(analysis, &nodes, thread);
+                    BlockedThread { thread, call: nodes[&thread].call, holds }
+                };
                 graph.deadlocks.push(cycle.iter().map(blocked).collect());
             }
             for thread in cycle {
@@ -106,6 +106,31 @@ impl WaitGraph {
         in_deadlocks.chain(of_stuck)
     }
 
+    /// Removes what has ended since, after the last record. A deadlock is for ever: where a thread of it has returned, records were
+    /// missing that would have shown another owner. `is_present`: stuck threads that go on are removed, too.
+    pub fn confirm(&mut self, analysis: &Analysis, is_present: bool) {
+        let is_there = |thread: u32, call: &OngoingCall| {
+            let state = &analysis.threads[thread as usize];
+            let is_same = |open: &OngoingCall| (open.event, open.entry) == (call.event, call.entry);
+            // What a program's threads were in when it ended by an exec is not kept.
+            let is_over = analysis.processes[state.process as usize].end == ImageEnd::Exec;
+            if is_over { !is_present } else { state.open.iter().any(is_same) }
+        };
+        let lasts = |blocked: &BlockedThread| is_there(blocked.thread, &blocked.call);
+        let (deadlocks, refuted): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.deadlocks).into_iter().partition(|threads| threads.iter().all(lasts));
+        self.deadlocks = deadlocks;
+        self.stuck.retain(|stuck| {
+            let lasts = !is_present || is_there(stuck.thread, &stuck.call);
+            lasts
+                && match stuck.end {
+                    ChainEnd::Deadlock(thread) => refuted.iter().flatten().all(|blocked| blocked.thread != thread),
+                    ChainEnd::Idle(thread, call) => !is_present || is_there(thread, &call),
+                    ChainEnd::Ended(_) | ChainEnd::LeftBehind(_) => true,
+                }
+        });
+    }
+
     fn select(&mut self, analysis: &Analysis) {
         let is_wanted = |thread: u32, call: &OngoingCall| {
             let state = &analysis.threads[thread as usize];
@@ -121,15 +146,17 @@ impl WaitGraph {
 fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
     let state = &analysis.threads[thread as usize];
     let process = &analysis.processes[state.process as usize];
-    let is_there = |call: &&OngoingCall| process.end != ImageEnd::Exec && !state.is_in_gap && !state.has_gone_on(call);
-    let mut call = *state.open.last().filter(is_there)?;
+    let mut call = *state.present_call().filter(|_| process.end != ImageEnd::Exec)?;
+    if analysis.has_returned_unseen(thread, &call) {
+        return None;
+    }
     let blockers = match call.event {
         (1, 3) => {
             call.joined = analysis.joined_thread(state.process, &call);
             let is_alive = |joined: &u32| !analysis.threads[*joined as usize].has_exited;
             call.joined.filter(is_alive).into_iter().collect()
         }
-        (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => holders(analysis, call),
+        (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => analysis.certain_holders(thread, call),
         _ => return None,
     };
     let is_of_ancestor = |owner: &u32| analysis.threads[*owner as usize].process != state.process;
@@ -137,41 +164,15 @@ fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
     Some(Node { call, blockers, left_behind })
 }
 
-/// The objects that a thread holds.
-fn holds(analysis: &Analysis, thread: u32) -> Vec<u32> {
+/// The objects that a thread holds for certain. Where only calls that blocked are recorded, these are those for which others wait.
+fn holds(analysis: &Analysis, nodes: &HashMap<u32, Node>, thread: u32) -> Vec<u32> {
+    let state = &analysis.threads[thread as usize];
+    let is_only_blocked = analysis.processes[state.process as usize].knowledge.only_blocked;
     let is_held = |object: &u32| analysis.objects[*object as usize].occupancy.depth(thread) > 0;
-    analysis.threads[thread as usize].holds.iter().copied().filter(is_held).collect()
-}
-
-/// The threads that hold the object of a lock call for certain.
-fn holders(analysis: &Analysis, call: OngoingCall) -> Vec<u32> {
-    let Some(object) = call.object else { return Vec::new() };
-    let knowledge = analysis.knowledge_of(object);
-    let state = &analysis.objects[object as usize];
-    let waits_for_readers = state.kind == ObjectKind::Rwlock && call.event.1 == 3;
-    if !state.occupancy.is_exclusive() && !waits_for_readers {
-        return preferred_writers(analysis, object, call);
-    }
-    // Where releases are recorded only if others wait, an earlier hold may have ended before the wait began.
-    let is_certain =
-        |from: u64, thread: u32| !knowledge.only_blocked || from >= call.entry || call.owner == Some(thread);
-    let holds = state.occupancy.holds.iter();
-    holds.filter(|hold| is_certain(hold.from, hold.holder.thread)).map(|hold| hold.holder.thread).collect()
-}
-
-/// The writers that a reader waits for although other readers hold the rwlock: it is of a kind that prefers writers, because a lock
-/// call is only recorded without its return if a try failed.
-fn preferred_writers(analysis: &Analysis, object: u32, call: OngoingCall) -> Vec<u32> {
-    let occupancy = &analysis.objects[object as usize].occupancy;
-    let holds_since = |hold: &Hold| hold.is_recorded && hold.from < call.entry;
-    if occupancy.holds.is_empty() || !occupancy.holds.iter().all(holds_since) {
-        return Vec::new();
-    }
-    let is_preferred = |writer: &u32| {
-        let open = analysis.threads[*writer as usize].open.last();
-        open.is_some_and(|wait| (wait.event, wait.object) == ((5, 3), Some(object)) && wait.entry < call.entry)
-    };
-    occupancy.waiting_threads().into_iter().filter(is_preferred).collect()
+    let waits_for_it =
+        |object: u32| nodes.values().any(|node| node.call.object == Some(object) && node.blockers.contains(&thread));
+    let held = state.holds.iter().copied().filter(is_held);
+    held.filter(|object| !is_only_blocked || waits_for_it(*object)).collect()
 }
 
 /// The shortest cycle through a thread, from that on.
@@ -260,14 +261,25 @@ impl Chains<'_> {
 /// What a thread does that waits for no other one.
 fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
     let state = &analysis.threads[thread as usize];
-    match state.open.last() {
-        _ if state.is_in_gap => None,
-        None => state.has_exited.then_some(ChainEnd::Ended(thread)),
-        // Only waits without a time limit.
-        Some(call) if state.has_gone_on(call) => None,
-        Some(call) if call.waits && matches!(call.event, (3, 4) | (4, 2) | (7, 2)) => {
-            Some(ChainEnd::Idle(thread, *call))
-        }
-        Some(_) => None,
+    if state.open.is_empty() && !state.is_in_gap {
+        return state.has_exited.then_some(ChainEnd::Ended(thread));
     }
+    let call = *state.present_call().filter(|call| is_idle(call))?;
+    // Whoever runs may be the one that a barrier waits for.
+    let may_go_on = call.event == (7, 2) && has_running_thread(analysis, state.process);
+    (!may_go_on).then_some(ChainEnd::Idle(thread, call))
+}
+
+/// Whether a call waits for a condition, semaphore or barrier, without a time limit.
+fn is_idle(call: &OngoingCall) -> bool {
+    call.waits && matches!(call.event, (3, 4) | (4, 2) | (7, 2))
+}
+
+/// Whether a thread of a process may be running.
+fn has_running_thread(analysis: &Analysis, process: u32) -> bool {
+    analysis.processes[process as usize].threads.iter().any(|&thread| {
+        let state = &analysis.threads[thread as usize];
+        let stays = state.has_exited && !state.is_in_gap;
+        !stays && !state.present_call().is_some_and(is_idle) && node(analysis, thread).is_none()
+    })
 }

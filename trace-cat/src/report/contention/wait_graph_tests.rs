@@ -1,8 +1,8 @@
 //! Deadlocks and stuck threads, at the end and at a moment.
 
-use super::analysis_tests::{RecordLine, analysed, lock, wrong};
+use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, record, wrong};
+use super::holds::Knowledge;
 use super::moment::Moment;
-use super::numeric_record::NumericRecord;
 use super::tables::OngoingCall;
 use super::wait_graph::ChainEnd;
 
@@ -139,25 +139,144 @@ fn a_moment_has_a_graph_of_its_own() {
         &[(30, 2, "2:30:2", &[libc::ETIMEDOUT as u64, 1]), (31, 2, "2:2:1", &[16])],
         &[(40, 2, "2:2:2", &[0, 1])],
     ]);
-    let at = |time: u64| {
-        let mut moment = Moment::new(time);
-        let mut analysis = super::Analysis::new(Default::default(), super::WaitSelection::default());
-        for &(time, lwp, event, arguments) in &records {
-            let numbers: Vec<u8> = event.split(':').map(|number| number.parse().unwrap()).collect();
-            let mut record = NumericRecord { time, lwp, pid: 1, tid: u64::from(lwp), ..NumericRecord::default() };
-            (record.event, record.which) = ((numbers[0], numbers[1]), numbers[2]);
-            record.arguments[..arguments.len()].copy_from_slice(arguments);
-            moment.pass(&mut analysis, time);
-            analysis.add(&record);
-        }
-        let last = analysis.finish(&[]);
-        let graph = moment.graph(last);
-        assert_eq!(graph.moment, Some(time));
+    let at = |time: u64, count: usize| at_moment(&records[..count], Some(time), None);
+    let (all, without_return) = (records.len(), records.len() - 1);
+    assert_eq!(at(5, without_return), (vec![], vec![]));
+    assert_eq!(at(30, without_return), (vec![], vec![]));
+    assert_eq!(at(31, without_return), (vec![vec![1, 2]], vec![(3, 1)]));
+    assert_eq!(at(39, without_return), (vec![vec![1, 2]], vec![(3, 1)]));
+    // What ends is no deadlock, whatever the records showed before.
+    assert_eq!(at(39, all), (vec![], vec![]));
+    assert_eq!(at(40, all), (vec![], vec![]));
+}
+
+/// What is found at a moment, if one is asked for, of records that are complete until a time, if it is not the end.
+fn at_moment(
+    records: &[RecordLine<'static>],
+    asked: Option<u64>,
+    complete_until: Option<u64>,
+) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
+    let mut moment = Moment::new(asked, complete_until).unwrap();
+    let mut analysis = super::Analysis::new(Default::default(), super::WaitSelection::default());
+    for line in records {
+        moment.pass(&mut analysis, line.0);
+        analysis.add(&record(*line));
+    }
+    let last = analysis.finish(&[]);
+    let graph = moment.graph(last, &analysis);
+    assert_eq!(graph.moment, asked);
+    wrong(&analysis, &graph)
+}
+
+/// The buffer of thread 1 was read before it had the second mutex and gave both back, those of the others later.
+#[test]
+fn what_was_read_too_late_is_not_set_against_what_was_read_early() {
+    let records = lines(&[
+        &lock(10, 1, &[16]),
+        &lock(11, 2, &[32]),
+        &[(20, 1, "2:2:1", &[32]), (26, 2, "2:4:0", &[32, 0, 1])],
+        &lock(29, 3, &[32]),
+        &[(30, 3, "2:2:1", &[16])],
+    ]);
+    assert_eq!(at_moment(&records, None, Some(u64::MAX)), (vec![vec![1, 3]], vec![]), "it would be a deadlock");
+    assert_eq!(at_moment(&records, None, Some(25)), (vec![], vec![]));
+    assert_eq!(at_moment(&records, Some(40), Some(25)), (vec![], vec![]));
+    // A thread that is stuck at that time and goes on while the others are read.
+    let stuck = lines(&[
+        &[(10, 1, "4:2:1", &[64, 0]), (20, 2, "1:3:1", &[1])],
+        &[(30, 3, "4:4:0", &[64, 0, 0]), (31, 1, "4:2:2", &[0])],
+    ]);
+    assert_eq!(at_moment(&stuck, None, Some(25)), (vec![], vec![]));
+    assert_eq!(at_moment(&stuck, Some(25), None), (vec![], vec![(2, 1)]));
+}
+
+fn found_if_only_blocked(records: &[&[RecordLine<'static>]]) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
+    let (analysis, graph) = analysed_with(&lines(records), Knowledge { only_blocked: true, ..Knowledge::default() });
+    wrong(&analysis, &graph)
+}
+
+/// Thread 1 waits while it has a mutex, thread 2 has had what that waits for, gives it back without a record, and wants the mutex.
+#[test]
+fn a_hold_whose_release_makes_no_record_is_none() {
+    let mutex: &[RecordLine] = &[(20, 2, "2:2:1", &[16, 0, 0, 1])];
+    let spin: &[RecordLine] = &[(10, 1, "9:2:1", &[48]), (12, 2, "9:2:1", &[48]), (15, 2, "9:2:2", &[1])];
+    let read: &[RecordLine] = &[(10, 1, "5:3:1", &[48]), (12, 2, "5:2:1", &[48]), (15, 2, "5:2:2", &[0, 1, 1])];
+    for lock in [spin, read] {
+        assert_eq!(found_if_only_blocked(&[lock, mutex]), (vec![], vec![]), "{lock:?}");
+    }
+}
+
+/// A thread saw that another one, the last record of which is that it began to wait for a mutex, has the mutex.
+#[test]
+fn a_thread_that_has_the_lock_does_not_wait_for_itself() {
+    let only_blocked = Knowledge { only_blocked: true, ..Knowledge::default() };
+    let ring = Knowledge { complete_from: 100, ..Knowledge::default() };
+    for knowledge in [only_blocked, ring] {
+        let found = |owner: &'static [u64]| {
+            let begin: &[RecordLine] = &[(5, 2, "1:39:0", &[2])];
+            let waits: &[RecordLine] = &[(10, 3, "2:2:1", owner), (20, 1, "2:2:1", &[16, 0, 0, 3])];
+            let (analysis, graph) = analysed_with(&lines(&[begin, waits]), knowledge);
+            wrong(&analysis, &graph)
+        };
+        assert_eq!(found(&[16, 0, 0, 2]), (vec![], vec![]), "{knowledge:?}");
+        assert_eq!(found(&[16, 0, 0, 3]), (vec![vec![3]], vec![(1, 3)]), "it had it when it began to wait");
+    }
+}
+
+/// The first to wait in a circle saw the owner of a mutex, which may have given it to somebody else since.
+#[test]
+fn the_owner_that_a_thread_saw_counts_if_nobody_else_may_have_the_lock() {
+    let circle: &[RecordLine] = &[(20, 1, "2:2:1", &[16, 0, 0, 2]), (30, 2, "2:2:1", &[32, 0, 0, 1])];
+    let begin: &[RecordLine] = &[(5, 2, "1:39:0", &[2])];
+    let user: &[RecordLine] = &[(6, 3, "2:4:0", &[16, 0, 1])];
+    // The first in the order in which they appear.
+    let deadlock = vec![vec![2, 1]];
+    assert_eq!(found_if_only_blocked(&[begin, circle]), (deadlock.clone(), vec![]));
+    assert_eq!(found_if_only_blocked(&[begin, user, circle]), (vec![], vec![]));
+    let waits: &[RecordLine] = &[(7, 3, "4:2:1", &[64, 0])];
+    assert_eq!(found_if_only_blocked(&[begin, user, waits, circle]), (deadlock.clone(), vec![]));
+    let ends: &[RecordLine] = &[(7, 3, "1:2:0", &[0])];
+    assert_eq!(found_if_only_blocked(&[begin, user, ends, circle]), (deadlock.clone(), vec![]));
+    let late: &[RecordLine] = &[(1_000_000_020, 4, "1:39:0", &[4])];
+    assert_eq!(found_if_only_blocked(&[begin, user, circle, late]), (deadlock.clone(), vec![]));
+    // Another thread saw the owner when that waited, and who waits does not release.
+    let observer: &[RecordLine] = &[(40, 4, "2:2:1", &[16, 0, 0, 2])];
+    assert_eq!(found_if_only_blocked(&[begin, user, circle, observer]), (deadlock, vec![(4, 2)]));
+    let before: &[RecordLine] = &[(25, 4, "2:2:1", &[16, 0, 0, 2])];
+    let (first, second) = circle.split_at(1);
+    assert_eq!(found_if_only_blocked(&[begin, user, first, before, second]), (vec![], vec![]));
+}
+
+#[test]
+fn what_a_signal_handler_records_does_not_end_a_wait() {
+    let found = |event: &'static str, arguments: &'static [u64]| {
+        let records = lines(&[
+            &lock(10, 1, &[16]),
+            &lock(11, 2, &[32]),
+            &[(20, 1, "2:2:1", &[32]), (21, 2, "2:2:1", &[16]), (30, 1, event, arguments)],
+        ]);
+        let (analysis, graph) = analysed(&records);
         wrong(&analysis, &graph)
     };
-    assert_eq!(at(5), (vec![], vec![]));
-    assert_eq!(at(30), (vec![], vec![]));
-    assert_eq!(at(31), (vec![vec![1, 2]], vec![(3, 1)]));
-    assert_eq!(at(39), (vec![vec![1, 2]], vec![(3, 1)]));
-    assert_eq!(at(40), (vec![], vec![]));
+    for (event, arguments) in [("4:4:0", &[64, 0, 0][..]), ("1:10:0", &[2, 10, 0]), ("1:41:0", &[2, 10, 0, 0])] {
+        assert_eq!(found(event, arguments), (vec![vec![1, 2]], vec![]), "{event}");
+    }
+    // After a jump out of the call, a thread does anything.
+    for (event, arguments) in [("2:3:0", &[48, 0][..]), ("1:11:0", &[1, 0, 0, 0]), ("1:2:0", &[0])] {
+        assert_eq!(found(event, arguments), (vec![], vec![]), "{event}");
+    }
+}
+
+#[test]
+fn a_barrier_that_a_running_thread_may_come_to_makes_nobody_stuck() {
+    let found = |others: &[RecordLine<'static>]| {
+        let waits: &[RecordLine] = &[(20, 2, "7:2:1", &[80, 2]), (21, 1, "1:3:1", &[2])];
+        let (analysis, graph) = analysed(&lines(&[&[(10, 3, "1:39:0", &[3])], waits, others]));
+        wrong(&analysis, &graph)
+    };
+    assert_eq!(found(&[]), (vec![], vec![]));
+    assert_eq!(found(&[(30, 3, "1:2:0", &[0])]), (vec![], vec![(1, 2)]), "it has ended");
+    assert_eq!(found(&[(30, 3, "4:2:1", &[64, 0])]), (vec![], vec![(1, 2)]), "it waits, too");
+    assert_eq!(found(&[(30, 3, "4:30:1", &[64, 0, 0, 99])]), (vec![], vec![]), "its wait has a time limit");
+    assert_eq!(found(&[(30, 3, "0:1:0", &[1, 0])]), (vec![], vec![]), "nobody knows what it does");
 }

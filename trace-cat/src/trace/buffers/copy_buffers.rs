@@ -41,6 +41,7 @@ const PAUSE_STEP: Duration = Duration::from_micros(100);
 
 /// Copies the buffers of `owner`, whose trbuf is `file`. Never returns `None`, unlike `copy_rings::copy`.
 pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
+    let mut complete_until = monotonic().saturating_add_signed(owner.realtime_offset);
     let copy = tempfile::tempfile().map_err(temporary_file_error)?;
     let mut groups: BTreeMap<u16, Vec<LiveSlot>> = BTreeMap::new();
     let mut page = [0; PAGE];
@@ -63,13 +64,14 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
                 let message =
                     format_args!("LWP {} is writing all the time; its newest records are left out", group.slots[0].lwp);
                 diagnostics.report_note(path.display(), message);
+                complete_until = 0;
             }
         }
     }
     info!("{}: process {} runs; its buffers are copied", path.display(), owner.pid);
     let leftovers = ProcessLeftovers::new(path, copy, owner, files, Vec::new(), &DescriptorBudget::new(1))?;
     let copied_at = monotonic().saturating_add_signed(owner.realtime_offset);
-    Ok(Some(CopiedBuffers { pid: owner.pid, leftovers, ends, copied_at }))
+    Ok(Some(CopiedBuffers { pid: owner.pid, leftovers, ends, copied_at, complete_until }))
 }
 
 /// The slots whose text belongs to one record file; at least one.

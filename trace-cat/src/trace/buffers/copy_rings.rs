@@ -29,6 +29,7 @@ const ATTEMPTS_MAX: u32 = 12;
 
 /// Copies all rings; `None` if some of them were written to their files meanwhile, where they would be read once more.
 pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
+    let mut complete_until = monotonic().saturating_add_signed(owner.realtime_offset);
     let before = ends(file)?;
     let copy = tempfile::tempfile().map_err(temporary_file_error)?;
     let mut files: BTreeMap<u16, Vec<LeftoverPlaces>> = BTreeMap::new();
@@ -54,6 +55,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
                         path.display(),
                         format_args!("slot {index}: region {region} changes too fast to be copied"),
                     );
+                    complete_until = 0;
                 }
                 RingCopy::Gone => {}
                 RingCopy::BeingWritten => return Ok(None),
@@ -68,7 +70,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     info!("{}: process {} runs; its rings are copied", path.display(), owner.pid);
     let leftovers = ProcessLeftovers::new(path, copy, owner, files, complete_from, &DescriptorBudget::new(1))?;
     let copied_at = monotonic().saturating_add_signed(owner.realtime_offset);
-    Ok(Some(CopiedBuffers { pid: owner.pid, leftovers, ends: before, copied_at }))
+    Ok(Some(CopiedBuffers { pid: owner.pid, leftovers, ends: before, copied_at, complete_until }))
 }
 
 /// The result of copying one ring of a slot.

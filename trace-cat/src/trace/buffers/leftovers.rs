@@ -83,6 +83,8 @@ pub struct CopiedBuffers {
     pub ends: Vec<u64>,
     /// When they were copied, in the time of the process's records.
     pub copied_at: u64,
+    /// When that began, in the same time: all records up to then are in the files or in the copy. 0 if some are left out.
+    pub complete_until: u64,
 }
 
 impl CopiedBuffers {

@@ -51,6 +51,11 @@ impl TraceInputs {
         self.running.iter().map(|(_, copied)| (copied.pid, copied.copied_at)).collect()
     }
 
+    /// Up to when the records of all running processes are complete; `None` if none runs.
+    pub fn complete_until(&self) -> Option<u64> {
+        self.running.iter().map(|(_, copied)| copied.complete_until).min()
+    }
+
     /// How many records each process that is gone lost that no loss record counts, by the process ID that its records show.
     pub fn unreported_losses(&self) -> Vec<(u32, u64)> {
         let losing = self.dead.iter().filter(|(_, leftovers)| leftovers.lost > 0);
@@ -127,7 +132,9 @@ fn collect_found(
         match state {
             ProcessState::Running(mut copied) => {
                 if let Some(host) = inputs.hosts.view(&process.directory) {
-                    (copied.pid, copied.copied_at) = (host.shown(copied.pid), host.time(copied.copied_at));
+                    copied.pid = host.shown(copied.pid);
+                    (copied.copied_at, copied.complete_until) =
+                        (host.time(copied.copied_at), host.time(copied.complete_until));
                 }
                 inputs.running.push((process, copied));
             }
