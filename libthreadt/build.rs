@@ -35,13 +35,16 @@ use prototypes::{is_c11, parameters, result_type, sets_errno};
 use symbols::{FIRST_VERSION, Symbol, optional_functions};
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
-/// mostly to calibrate, what `src/unwind/` calls, and what `src/hooks/unrecorded.rs`, `libraries.rs`, `user.rs` and `sandbox.rs` hook.
-const HELPERS: [&str; 32] = [
+/// mostly to calibrate, what `src/unwind/` calls, and what `src/hooks/unrecorded.rs`, `libraries.rs`, `user.rs`,
+/// `sandbox.rs` and `clone.rs` hook.
+const HELPERS: [&str; 35] = [
+    "__clone",
     "__libc_start_main",
     "_dl_find_object",
     "_pthread_cleanup_pop",
     "_pthread_cleanup_push",
     "chroot",
+    "clone",
     "close",
     "close_range",
     "closefrom",
@@ -60,6 +63,7 @@ const HELPERS: [&str; 32] = [
     "pthread_rwlockattr_init",
     "pthread_rwlockattr_setkind_np",
     "seteuid",
+    "setfsuid",
     "setns",
     "setresuid",
     "setreuid",

@@ -108,6 +108,10 @@ pub struct ProcessState {
     pub handler_replaces_trace: AtomicU32,
     /// 1 once it gets no records any more.
     pub handler_ended: AtomicU32,
+    /// 1 once it was reported that somebody has removed the trbuf.
+    pub removal_reported: AtomicU32,
+    /// 1 if the files have been made before the first record.
+    pub made_early: AtomicU32,
     /// 1 once nothing can be recorded any more.
     pub recording_ended: AtomicU32,
     /// The last generation of settings that trinfo has.

@@ -6,13 +6,14 @@
 
 use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
 
+use crate::arguments::{HEX_STORE, ZEROS_STORE, hex_digit_count, write_argument, write_arguments, write_zeros};
 use crate::digits::{four_digits, sixteen_hex_digits};
 use crate::record::{
     ARGUMENT_WIDTH_MAX, EVENT_TEXT_WIDTH, EVENT1_OFFSET, EVENT1_OFFSET_MAX, LWPID_OFFSET, LWPID_WIDTH,
     NANOS_PER_SECOND, PID_OFFSET, PID_WIDTH, RECORD_LEN_MAX, TID_OFFSET, TID_WIDTH, TIME_WIDTH, TIME1_WIDTH,
     TIME2_OFFSET,
 };
-use crate::tables::{Base, RecordKind};
+use crate::tables::RecordKind;
 
 /// The room that one record needs: its longest text, and what fixed-width stores may touch behind it.
 pub const ENCODE_ROOM: usize = 192;
@@ -24,10 +25,6 @@ pub const fn encode_room(records: usize) -> usize {
 
 /// Bytes of the store of a template's text.
 const TEXT_STORE: usize = 64;
-/// Bytes of the stores of a hex argument.
-const HEX_STORE: usize = 2 + 16;
-/// Bytes of the store of the zeros that end a record.
-const ZEROS_STORE: usize = 16;
 
 const _: () = assert!(RECORD_LEN_MAX <= ENCODE_ROOM && EVENT1_OFFSET_MAX <= TEXT_STORE);
 // The last argument starts, at the latest, where four of the widest end; the zeros, where five of the widest end.
@@ -45,9 +42,6 @@ pub struct UntimedRecord {
     /// Its columns a1 to a5; signed ones sign-extended.
     pub arguments: [u64; 5],
 }
-
-/// The end of a record whose arguments are all 0, with the colon before them; from byte 2n on, after n arguments.
-static ZEROS: [u8; 10 + ZEROS_STORE] = *b":0:0:0:0:0\n               ";
 
 /// How long the text of a template stays the same, in nanoseconds. The text has all digits of the time but the last four, which
 /// are written for each record. So the long numbers are divided only when the text changes.
@@ -167,98 +161,11 @@ fn write_padded(text: &mut [u8], mut number: u64) {
     }
 }
 
-/// Hex digits of `value` without leading zeros; 0 for 0.
-fn hex_digit_count(value: u64) -> usize {
-    16 - value.leading_zeros() as usize / 4
-}
-
-/// Writes the arguments and the end of a record, and returns where that is.
-///
-/// # Safety
-/// As for [`Template::encode_record`], from behind the event on.
-unsafe fn write_arguments(mut end: *mut u8, kind: &RecordKind, arguments: &[u64; 5]) -> *mut u8 {
-    let used = arguments.iter().rposition(|argument| *argument != 0).map_or(0, |last| last + 1);
-    // SAFETY: the caller's.
-    unsafe {
-        for (argument, base) in arguments.iter().zip(&kind.bases).take(used) {
-            end = write_argument(end, *argument, *base);
-            end.write(b':');
-            end = end.add(1);
-        }
-        write_zeros(end, used)
-    }
-}
-
-/// Writes the end of a record behind `used` arguments and their colons, and returns where that is.
-///
-/// # Safety
-/// The byte before `end` and [`ZEROS_STORE`] bytes from there on must be writable.
-#[inline(always)]
-unsafe fn write_zeros(end: *mut u8, used: usize) -> *mut u8 {
-    // SAFETY: the caller's. ZEROS has ZEROS_STORE bytes from 10 on.
-    unsafe {
-        // The zeros begin with a colon, in the place of the last one.
-        end.sub(1).cast::<[u8; ZEROS_STORE]>().write_unaligned(*ZEROS.as_ptr().add(2 * used).cast());
-        end.add(10 - 2 * used)
-    }
-}
-
-/// Writes one argument and returns where it ends.
-///
-/// # Safety
-/// 20 bytes from `out` on must be writable.
-#[inline(always)]
-unsafe fn write_argument(out: *mut u8, value: u64, base: Base) -> *mut u8 {
-    // SAFETY: the caller grants 20 bytes: one digit, "0x" and sixteen hex digits, or the longest decimal.
-    unsafe {
-        if value != 0 && base == Base::Hex {
-            return write_hex(out, value, hex_digit_count(value));
-        }
-        if value < 10 && (base != Base::Hex && base != Base::Thread || value == 0) {
-            out.write(b'0' + value as u8);
-            return out.add(1);
-        }
-        match base {
-            Base::Hex => write_hex(out, value, hex_digit_count(value)),
-            Base::Thread => write_hex(out, value, hex_digit_count(value).max(TID_WIDTH - 2)),
-            Base::Unsigned => write_bytes(out, itoa::Buffer::new().format(value).as_bytes()),
-            Base::Signed => write_bytes(out, itoa::Buffer::new().format(value as i64).as_bytes()),
-        }
-    }
-}
-
-/// Writes `text` and returns where it ends.
-///
-/// # Safety
-/// `text.len()` bytes from `out` on must be writable, and `text` must not overlap them.
-unsafe fn write_bytes(out: *mut u8, text: &[u8]) -> *mut u8 {
-    // SAFETY: the caller grants the bytes and promises that the texts do not overlap.
-    unsafe {
-        core::ptr::copy_nonoverlapping(text.as_ptr(), out, text.len());
-        out.add(text.len())
-    }
-}
-
-/// Writes `0x` and the last `digits` (1 to 16) hex digits of `value`, and returns where they end.
-///
-/// # Safety
-/// 18 bytes from `out` on must be writable.
-#[inline(always)]
-unsafe fn write_hex(out: *mut u8, value: u64, digits: usize) -> *mut u8 {
-    // The wanted digits move to the top, so that they come out first; later stores overwrite those behind them.
-    let value = value << (64 - 4 * digits as u32);
-    // SAFETY: the caller grants 18 bytes.
-    unsafe {
-        out.cast::<[u8; 2]>().write_unaligned(*b"0x");
-        out.add(2).cast::<[u8; 16]>().write_unaligned(sixteen_hex_digits(value));
-        out.add(2 + digits)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::{Argument, Record};
+    use crate::tables::Base;
     use crate::{EVENTS, id};
 
     fn encoded(template: &mut Template, time: u64, kind: &'static RecordKind, arguments: [u64; 5]) -> Vec<u8> {
@@ -338,6 +245,23 @@ mod tests {
                 assert_eq!((record.time, record.lwpid, record.pid, record.tid), (time, lwpid, pid, tid));
                 assert_eq!(record.kind().unwrap().event_text, kind.event_text);
                 assert_eq!(record.arguments.map(Argument::bits), arguments);
+            }
+        }
+    }
+
+    /// Five addresses are written by a way of their own.
+    #[test]
+    fn addresses_are_encoded_like_other_numbers() {
+        const LEAST: u64 = 1 << 44;
+        let edges = [0x7fc5_de3f_86c0, LEAST, LEAST - 1, 16 * LEAST - 1, 16 * LEAST, 0x5594_69ed_90a0, 1, 0, u64::MAX];
+        for kind in [&id::TRACE_STACK_1, &id::TRACE_STACK_2, &id::RMUTEX_LOCK_2, &id::FUNC_ENTER_0] {
+            for place in 0..5 {
+                for edge in edges {
+                    let mut arguments = [0x7fc5_de3f_86c0, 0x5594_69ed_90a0, LEAST, 16 * LEAST - 1, LEAST + 0xabc];
+                    arguments[place] = edge;
+                    let line = encoded(&mut Template::new(1, 2, 3), 4, kind, arguments);
+                    assert_eq!(String::from_utf8(line).unwrap(), oracle(1, 2, 3, 4, kind, arguments));
+                }
             }
         }
     }

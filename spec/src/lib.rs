@@ -8,11 +8,13 @@
 //!
 //! - `buffer`: the trbuf file: its layout, its structures, and what a dead process left in it
 //! - `encode`: records, written into a buffer
+//! - `arguments`: the columns a1 to a5 of a record, written
 //! - `record`, `set`, `info`, `names`: one record decoded; lists of events; trinfo and trclock; names of files
 //! - `tables`, `futex_locks`, `digits`, `size`: the rows of `events.tsv` and `functions.tsv`; digits of numbers; `64K`, `10M`, `1G`
 
 #![cfg_attr(not(test), no_std)]
 
+mod arguments;
 pub mod buffer;
 mod digits;
 pub mod encode;

@@ -21,10 +21,13 @@ const THREAD_LOCAL_MAX: u64 = 128;
 const PANICS: [&str; 5] =
     ["panic_bounds_check", "panic_fmt", "panic_cannot_unwind", "panic_nounwind", "panic_nounwind_fmt"];
 
-/// Hooks that record nothing: these functions change what the library may do, what the clock shows, or what code is where.
-const WITHOUT_RECORD: [&str; 21] = [
+/// Hooks that record nothing: these functions change what the library may do, what the clock shows, what code is where, or who has
+/// the memory.
+const WITHOUT_RECORD: [&str; 24] = [
+    "__clone",
     "__libc_start_main",
     "chroot",
+    "clone",
     "close",
     "close_range",
     "closefrom",
@@ -35,6 +38,7 @@ const WITHOUT_RECORD: [&str; 21] = [
     "prlimit",
     "prlimit64",
     "seteuid",
+    "setfsuid",
     "setns",
     "setresuid",
     "setreuid",

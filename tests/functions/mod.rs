@@ -157,6 +157,25 @@ fn all_functions_of_a_program_are_recorded_that_closes_libraries() {
     assert_eq!(functions(&trace).len(), 2 * (600 + 1));
 }
 
+/// Where the functions behind the library are not libc's, which do nothing, they are called.
+#[test]
+fn another_tool_gets_all_functions() {
+    let tool = Program::with_flags("functions/counter.c", &["-shared", "-fPIC", "-O1"]);
+    let counted = |preloaded: String, events: &str| {
+        let test = TestDirectory::new("functions-tool");
+        let command = test.traced(shapes()).arg("throws").env("LD_PRELOAD", preloaded).env("THR_TRACE_EVENTS", events);
+        let output = command.run();
+        let text = output.success().stdout_text();
+        text.lines().find(|line| line.starts_with("entered ")).expect("the tool prints").to_owned()
+    };
+    let tool = tool.path().display();
+    let natively = counted(tool.to_string(), "");
+    assert!(!natively.starts_with("entered 0"), "{natively}");
+    for events in ["", "mutex", "func"] {
+        assert_eq!(counted(format!("{}:{tool}", library().display()), events), natively, "{events}");
+    }
+}
+
 /// Libraries that look alike are loaded one at the address of the other, also while another thread closes that.
 #[test]
 fn a_library_is_not_taken_for_the_closed_one_at_its_address() {

@@ -1,9 +1,9 @@
-//! Descriptor 2 that has become something else.
+//! Standard descriptors that have become something else, or are closed.
 
 use std::fs;
 
-use super::super::harness::TestDirectory;
-use super::{DONE, traced_steps};
+use super::super::harness::{Program, TestDirectory};
+use super::{DONE, account, traced_mutexes, traced_steps};
 
 /// A daemon closes its standard descriptors, and a database opens a file that gets number 2. No message of the
 /// library may be written to it.
@@ -29,4 +29,53 @@ fn nothing_is_printed_without_stderr() {
     run.env("THR_TRACE_EVENTS", "mutex").run().exited(DONE);
     assert_eq!(fs::read_to_string(&own).unwrap(), "mine");
     super::assert_complete(&test, 3 * 600);
+}
+
+/// What the program writes to closed descriptors goes nowhere, and what it reads comes from nowhere, at every moment: while
+/// each record is written, too, and where another thread has a table in which they are open.
+#[test]
+fn closed_standard_descriptors_are_closed_at_every_moment() {
+    let program = Program::c("hostile/closed_standard.c");
+    // Of the last ones, one in two would be noticed.
+    let ways = ["before", "close", "syscall", "close_range"].into_iter().chain(["close-own-table"; 5]);
+    for how in ways {
+        for unbuffered in [true, false] {
+            let test = TestDirectory::new("closed-standard");
+            let result = test.directory().join("result");
+            let run = if how == "before" {
+                let script = "exec 0<&- 1>&- 2>&-; exec \"$0\" \"$@\"";
+                test.traced("sh").env("THR_TRACE_EVENTS", "mutex").args(["-c", script]).arg(&program)
+            } else {
+                traced_mutexes(&test, &program)
+            };
+            let run = run.args([how, "5000"]).arg(&result);
+            if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run().success();
+            let used = fs::read_to_string(&result).unwrap();
+            assert_eq!(used, "0 0\n", "uses that went somewhere, and open numbers: {how}, unbuffered {unbuffered}");
+            super::assert_complete(&test, 3 * 2 * 5_000);
+        }
+    }
+}
+
+/// Jumps out of writes, and forks during writes, leave no number of them taken.
+#[test]
+fn closed_standard_descriptors_stay_closed_after_jumps_and_forks() {
+    let closed = |test: &TestDirectory, program: &str, arguments: &[&str]| {
+        let script = "exec 0<&- 2>&-; exec \"$0\" \"$@\"";
+        let run = test.traced("sh").args(["-c", script]).arg(Program::c(program)).args(arguments);
+        let run = run.env("THR_TRACE_EVENTS", "mutex:sema").env("THR_TRACE_BUF", "1").run();
+        run.success().stdout_text().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for stack in ["own", "alternate"] {
+        let test = TestDirectory::new("closed-jumps");
+        let numbers = closed(&test, "hostile/left_writes.c", &["1500", "64", stack]);
+        let [before, after, failed, ..] = &numbers[..] else { panic!("{numbers:?}") };
+        assert_eq!((after, failed.as_str()), (before, "0"), "descriptors before and after, opens that failed");
+        account(&test.merged());
+    }
+    for how in ["fork", "clone"] {
+        let test = TestDirectory::new("closed-inherited");
+        let children = closed(&test, "hostile/inherited_descriptors.c", &["300", how]);
+        assert_eq!(children[0], "0", "children with a descriptor, by {how}: {children:?}");
+    }
 }

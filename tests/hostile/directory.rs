@@ -53,13 +53,21 @@ fn removed_during_the_run() {
     assert!(!test.trace_directory().exists(), "the directory is not made again");
 }
 
-/// A trace directory that is emptied while programs run: it has everything that is recorded from then on.
+/// A trace directory that is emptied while programs run: it has everything that is recorded from then on, with a complete trinfo,
+/// which says that the buffers are in no file; and so does one line.
 #[test]
 fn emptied_during_the_run() {
     let test = TestDirectory::new("emptied");
     let run = traced_mutexes(&test, &steps()).args(["thread", "100", "run", "rm trace/*", "thread", "3000"]);
-    run.args(["pairs", "100"]).run().exited(super::DONE);
+    complains_once(&run.args(["pairs", "100"]).noise_expected().run(), "were removed");
     assert_complete(&test, 3 * 3100);
+    let files = fs::read_dir(test.trace_directory()).unwrap().map(|entry| entry.unwrap().path());
+    let info = files.into_iter().find(|path| path.file_name().unwrap().to_string_lossy().starts_with("trinfo."));
+    let info = fs::read_to_string(info.unwrap()).unwrap();
+    for line in ["format 1", "buffer anonymous", "events "] {
+        assert_eq!(info.lines().filter(|found| found.starts_with(line)).count(), 1, "'{line}' in {info}");
+    }
+    assert!(info.contains("hostile_steps"), "its mappings: {info}");
 }
 
 /// Read-only from some moment on: no new file can be made. (Root is not held by modes, so the program is not root's.)

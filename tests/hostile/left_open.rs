@@ -1,5 +1,5 @@
 //! Descriptors of the library that its host must not meet: those that a jump out of a signal handler leaves open, that
-//! another thread has open at the moment of a fork, or whose number the host gets for a file of its own.
+//! another thread has open when the table is copied or shared, or whose number the host gets for a file of its own.
 
 use super::super::harness::{Program, TestDirectory};
 use super::account;
@@ -93,4 +93,40 @@ fn a_host_that_chooses_its_numbers_gets_them() {
         assert_eq!(text, "0 0 5\n", "calls that failed, numbers that led elsewhere, bytes: {}", output.command);
         test.trace_cat().run().success();
     }
+}
+
+/// Children that use their parent's table of descriptors take nothing there for what they have inherited: the program's files stay
+/// what they are, and nobody's records are lost.
+#[test]
+fn children_in_their_parents_table_close_nothing() {
+    let program = Program::c("hostile/shared_table.c");
+    for how in ["function", "syscall", "clone3", "instruction"] {
+        let test = TestDirectory::new("shared-table");
+        let run = test.traced(&program).args(["300", how]).arg(test.directory().join("own"));
+        let output = run.env("THR_TRACE_EVENTS", "mutex").env("THR_TRACE_BUF", "1").run();
+        let [bad, pairs] = numbers(output.success().stdout_text());
+        assert_eq!(bad, 0, "times that a file of the program's was not as it should be, {how}");
+        super::assert_complete(&test, 3 * (pairs as usize + 300));
+    }
+}
+
+/// Threads that leave the table of descriptors of the others take none of this library's with them, and are recorded.
+#[test]
+fn threads_with_a_table_of_their_own_have_no_descriptor_of_another_thread() {
+    let program = Program::c("hostile/own_table.c");
+    for how in ["unshare", "unshare-syscall", "close_range", "close_range-syscall"] {
+        for unbuffered in [false, true] {
+            let test = TestDirectory::new("own-table");
+            let run = test.traced(&program).args(["60", how]).env("THR_TRACE_EVENTS", "mutex");
+            let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            let [with, pairs] = numbers(output.success().stdout_text());
+            assert_eq!(with, 0, "threads with a descriptor, {how}, {unbuffered}");
+            super::assert_complete(&test, 3 * pairs as usize);
+        }
+    }
+}
+
+fn numbers<const N: usize>(text: &str) -> [u64; N] {
+    let numbers: Vec<u64> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    numbers.try_into().unwrap()
 }

@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use super::super::harness::TestDirectory;
-use super::{DONE, assert_complete, traced_steps};
+use super::super::harness::{Program, TestDirectory};
+use super::{Account, DONE, account, assert_complete, traced_steps};
 
 /// Five images of one process: one timeline, and one file for the main thread, to which each of them appends.
 #[test]
@@ -76,6 +76,26 @@ fn a_vforked_child_locks_and_posts() {
             // The beginning, sem_init, the pairs and the end of the image that the child became.
             let others = trace.records.len() - trace.of_pid(pid).len();
             assert_eq!(others, if own == 0 { 0 } else { 1 + 1 + 3 * own + 1 }, "{how}");
+        }
+    }
+}
+
+/// A task that runs beside the one that has made it, in its memory, with its thread-local variables: what it records is counted,
+/// what its parent records is complete.
+#[test]
+fn a_task_in_the_same_memory_leaves_its_parents_records_alone() {
+    let program = Program::c("hostile/beside.c");
+    for how in ["clone", "__clone", "syscall", "clone3", "thread"] {
+        for unbuffered in [false, true] {
+            let test = TestDirectory::new("beside");
+            let pairs: u32 = if unbuffered { 5_000 } else { 100_000 };
+            let run = super::traced_mutexes(&test, &program).args([how, &pairs.to_string()]);
+            let run = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            run.exited(DONE);
+            let trace = test.merged();
+            let Account { records, lost, causes } = account(&trace);
+            assert_eq!((records, lost), (3 * (2 + pairs as usize), 3 * u64::from(pairs)), "{how}, {unbuffered}");
+            assert_eq!(causes, [i64::from(libc::EAGAIN)]);
         }
     }
 }

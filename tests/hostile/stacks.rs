@@ -1,4 +1,4 @@
-//! Threads with the smallest stack there may be.
+//! Threads with the smallest stack there may be, and stacks that are not aligned.
 
 use super::super::harness::{Program, TestDirectory};
 
@@ -20,6 +20,31 @@ fn every_kind_of_call_on_what_is_left_of_a_small_stack() {
         assert_eq!(trace.of("mutex_unlock").len(), 2 * (1 + 2000 + 1 + 1 + 1 + 1));
         for event in ["cond_timedwait", "sema_timedwait", "mutex_timedlock", "proc_exec"] {
             assert!(trace.of(event).len() >= 4, "{event}");
+        }
+    }
+}
+
+/// Code that is compiled with `-mpreferred-stack-boundary=3` calls libc so, and libc's functions do not mind.
+#[test]
+fn every_kind_of_call_on_a_stack_that_is_not_aligned() {
+    let program = Program::c("hostile/odd_stack.c");
+    TestDirectory::new("odd").native(&program).run().success();
+    let ways = [
+        [("THR_TRACE_DETAIL", "1"), ("THR_TRACE_STACK", "8")],
+        [("THR_TRACE_RING", "64K"), ("THR_TRACE_CONTROL", "1")],
+        [("THR_TRACE_BUF", "1"), ("THR_TRACE_STACK", "8")],
+        [("THR_TRACE_LEVEL", "blocked"), ("THR_TRACE_STACK", "8")],
+        [("THR_TRACE_EVENTS", ""), ("THR_TRACE_CONTROL", "1")],
+    ];
+    for way in ways {
+        let test = TestDirectory::new("odd");
+        let output = way.into_iter().fold(test.traced(&program), |run, (name, value)| run.env(name, value)).run();
+        output.success();
+        assert_eq!(output.stdout_text(), "done\n");
+        if way[0].0 == "THR_TRACE_DETAIL" {
+            let trace = test.merged();
+            assert_eq!(trace.of("mutex_trylock").len(), 2 * 2000);
+            assert_eq!(trace.of("user_mark").len(), 2);
         }
     }
 }

@@ -141,6 +141,30 @@ fn setuid_before_the_first_record_and_after_it() {
     }
 }
 
+/// The file that the program before the exec has written is not taken for another process's: not by the new user, who may not
+/// open it, and not by root, who has begun the new user's files.
+#[test]
+fn a_record_file_from_before_an_exec_is_written_on() {
+    for arguments in [
+        "pairs 1000 exec pairs 10 setuid 65534 pairs 400",
+        "pairs 1000 exec pairs 10 seteuid 65534 pairs 400",
+        "pairs 1000 exec pairs 10 seteuid 65534 pairs 390 seteuid 0 pairs 10",
+    ] {
+        for mode in [0o755, 0o777, 0o1777] {
+            println!("{arguments}, {mode:o}");
+            let Some(test) = closed("user-after-exec") else { return };
+            fs::set_permissions(test.trace_directory(), fs::Permissions::from_mode(mode)).unwrap();
+            let output = traced_steps(&test, arguments).run();
+            output.exited(DONE);
+            assert_eq!(output.stderr_text(), "");
+            let names = fs::read_dir(test.trace_directory()).unwrap().map(|entry| entry.unwrap().file_name());
+            let renamed: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("old.")).collect();
+            assert!(renamed.is_empty(), "{renamed:?}");
+            assert_complete(&test, 3 * 1410);
+        }
+    }
+}
+
 /// Nothing can be made for a user who cannot reach the directory: the newest records stay in the buffers.
 #[test]
 fn setuid_where_the_new_user_cannot_reach_the_directory() {
@@ -245,4 +269,28 @@ fn only_files_of_the_owner_are_read() {
     assert!(told.contains("no file of the directory's owner; it is not read, nor are 4 more"), "{told}");
     let account = account(&Trace::parse("trace-cat", &output.stdout));
     assert_eq!((account.records, account.lost), (3 * 200, 0));
+}
+
+/// One thread becomes another user for files, or gets a root of its own, and makes the process's first record there: the
+/// others are recorded as ever, and what the one cannot keep is counted.
+#[test]
+fn a_thread_that_leaves_the_others_stops_nobody() {
+    let program = Program::c("hostile/departs.c");
+    for how in ["setfsuid", "syscall", "chroot"] {
+        for pairs in [10, 20_000] {
+            let Some(test) = closed("departs") else { return };
+            let root = test.directory().join("root");
+            fs::create_dir(&root).unwrap();
+            let run = traced_mutexes(&test, &program).args([how, &pairs.to_string()]).arg(&root).noise_expected().run();
+            run.exited(DONE);
+            let lwp: u32 = run.stdout_text().trim_end().parse().unwrap();
+            let trace = test.merged();
+            let others = trace.records.iter().filter(|record| record.fields.lwpid != lwp).count();
+            let account = account(&trace);
+            let loss_records = trace.of("trace_lost").len();
+            assert_eq!(others, 2 * 3 * 1_000, "{how}, {pairs}, {loss_records} loss records");
+            assert_eq!(account.records + account.lost as usize, 3 * (pairs + 2 * 1_000), "{how}, {pairs}");
+            assert_eq!(account.lost > 0, pairs > 10, "{how}, {pairs}");
+        }
+    }
 }

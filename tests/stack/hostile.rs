@@ -23,6 +23,21 @@ fn generated_code_ends_the_stack_unless_it_has_a_frame() {
     assert!(without.is_cut && without.addresses.len() == 2, "{without:x?}");
 }
 
+/// A just-in-time compiler frees its code before the process ends. What a damaged stack has is no code.
+#[test]
+fn code_that_is_removed_is_known_as_code_that_was_made() {
+    for (case, made, unknown) in [("removed", 6, 0), ("overwritten", 0, 1)] {
+        let program = Program::with_flags("stack/hostile.c", &["-O1", "-fno-omit-frame-pointer"]);
+        let test = TestDirectory::new("removed-code");
+        test.traced(&program).arg(case).env("THR_TRACE_STACK", "16").run().success();
+        let output = test.trace_cat().args(["-F", "text", "--stack", "-e", "mutex_trylock"]).run();
+        let text = output.success().stdout_text();
+        let count =
+            |place| text.lines().filter(|line| line.trim_start().starts_with('#') && line.contains(place)).count();
+        assert_eq!((count("[jit]"), count("[unmapped]")), (made, unknown), "{text}");
+    }
+}
+
 #[test]
 fn a_stack_at_the_end_of_what_is_mapped_is_left_in_time() {
     let stacks = stacks("edge");

@@ -9,7 +9,7 @@ use crate::control;
 use crate::glibc::{self, next_functions};
 use crate::process_state::{self, PROCESS, ProcessState, SWITCHES, Switch, is_initialised};
 use crate::storage::{self, thread_local};
-use crate::sys::{self, Once, SetOnce, diagnostics, memory_group, seccomp};
+use crate::sys::{self, Once, SetOnce, diagnostics, memory_group, seccomp, thread_word};
 use crate::trace_dir::{directory, info_file};
 use crate::unwind;
 
@@ -122,6 +122,7 @@ fn forget_parent() {
     sys::user_dispatch::forget();
     control::detach();
     let is_interrupted = |slot: &storage::Slot| slot.has_record_in_progress() || slot.writer.load(Relaxed) != 0;
+    thread_word::set_shared(false);
     let slot = thread_local::current();
     let lwp = slot.map_or(0, |slot| slot.lwp.load(Relaxed));
     thread_local::set_current(None);

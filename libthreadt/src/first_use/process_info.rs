@@ -27,16 +27,29 @@ const REFRESH_NS: u64 = 1_000_000_000;
 /// At the first record: writes everything that is known.
 pub fn write_at_first_record() {
     LAST_WRITTEN.store(clock::now_fenced(), Relaxed);
+    info_file::append(write_everything);
+}
+
+fn write_everything(writer: &mut InfoWriter) {
+    describe(writer);
+    executable_maps::write_all(writer);
+    interned_names::write_all(writer);
+}
+
+/// Appends what `content` writes; where trinfo was removed, behind everything that is known.
+fn append(content: impl FnOnce(&mut InfoWriter)) {
     info_file::append(|writer| {
-        describe(writer);
-        executable_maps::write_all(writer);
-        interned_names::write_all(writer);
+        if writer.is_anew() {
+            PROCESS.described_generation.store(0, Relaxed);
+            write_everything(writer);
+        }
+        content(writer);
     });
 }
 
 /// Before an exec: writes new mappings, and what the rings have overwritten, which the next program does not know.
 pub fn write_before_exec() {
-    info_file::append(|writer| {
+    append(|writer| {
         executable_maps::write_new(writer);
         interned_names::write_last(writer);
         write_completeness(writer);
@@ -53,12 +66,22 @@ pub fn write_libraries() -> bool {
     is_done
 }
 
+/// Code was met that is in no module: writes where it is, unless that was done. It may be gone at the next reading of the mappings,
+/// as that of a just-in-time compiler that frees all at its end.
+#[cold]
+pub fn describe_code(address: u64) {
+    let has_files = PROCESS.files.is_done() && PROCESS.final_flush_begun.load(Relaxed) == 0;
+    if has_files && !executable_maps::is_met(address) && !process_state::is_vfork_child() && may_write() {
+        info_file::append(|writer| executable_maps::write_met(writer, address));
+    }
+}
+
 /// Before records are written to their file: writes what is new, unless that was done less than a second ago.
 pub fn write_at_flush() {
     let now = clock::now_fenced();
     if may_write() && now.saturating_sub(LAST_WRITTEN.load(Relaxed)) >= REFRESH_NS {
         LAST_WRITTEN.store(now, Relaxed);
-        info_file::append(|writer| {
+        append(|writer| {
             executable_maps::write_new(writer);
             interned_names::write_new(writer);
             command_line::write_if_changed(writer);
@@ -79,7 +102,7 @@ pub fn never_write_at_flush() {
 
 /// At the process's end: writes what is new, what the rings have overwritten, and how many records were lost.
 pub fn write_at_exit() {
-    info_file::append(|writer| {
+    append(|writer| {
         executable_maps::write_last(writer);
         interned_names::write_last(writer);
         command_line::write_if_changed(writer);
@@ -93,7 +116,8 @@ pub fn write_at_exit() {
 /// At the end of a process whose files were made only so that users could change what it records: removes its trinfo if there
 /// is nothing else of it.
 pub fn remove_if_nothing_was_recorded() {
-    let was_shown = CONFIG.get().shows_itself || control::changes() != 0;
+    let is_early = PROCESS.made_early.load(Relaxed) != 0;
+    let was_shown = is_early || CONFIG.get().shows_itself || control::changes() != 0;
     // The count in the trbuf has also what the program before an exec has lost.
     let has_lost = lost_records() != 0 || control::words().lost.load(Relaxed) != 0;
     // In the directory of the former user this process may remove nothing.
@@ -216,7 +240,7 @@ fn write_events(writer: &mut InfoWriter, set: &EventSet) {
 /// Writes the events that are recorded by the user's wish, unless trinfo has them.
 pub fn write_changes() {
     if may_write() {
-        info_file::append(write_changed_events);
+        append(write_changed_events);
     }
 }
 

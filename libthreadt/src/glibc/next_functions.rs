@@ -26,6 +26,9 @@ impl NextFunction {
     /// Where the address is, for hooks that are written in assembly: null until it is looked up.
     pub const ADDRESS_OFFSET: usize = core::mem::offset_of!(NextFunction, address);
 
+    /// Where it is noted whether it is libc's, for the same.
+    pub const IS_LIBC_OFFSET: usize = core::mem::offset_of!(NextFunction, is_libc);
+
     const fn new(
         name: &'static CStr,
         version: Option<&'static CStr>,

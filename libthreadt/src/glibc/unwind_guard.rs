@@ -15,6 +15,7 @@ use core::arch::{global_asm, naked_asm};
 use core::ffi::{c_int, c_void};
 
 use crate::sys::elf;
+use crate::sys::stack_alignment::enter_aligned;
 
 /// What is done if the call unwinds. Usually the first field of a struct that holds what `unwound` needs.
 #[repr(C)]
@@ -100,7 +101,7 @@ const RBX: c_int = 3;
 /// that called it: there may be several unwinders in a process, and only the one that called understands its context.
 #[unsafe(naked)]
 unsafe extern "C" fn personality() {
-    naked_asm!("mov r9, qword ptr [rsp]", "jmp {unwinding}", unwinding = sym unwinding)
+    naked_asm!("mov r9, qword ptr [rsp]", enter_aligned!("{unwinding}"), unwinding = sym unwinding)
 }
 
 /// Calls the guard's function and lets the unwinder go on; catches nothing.

@@ -13,6 +13,7 @@ use crate::first_use::is_recording;
 use crate::glibc::object_words::Ptr;
 use crate::process_state::is_vfork_child;
 use crate::recorder::records;
+use crate::sys::stack_alignment::call_aligned;
 use crate::{clock, lifecycle, recorder};
 
 /// Runs another program by `call_next`, which only returns if it fails.
@@ -58,7 +59,7 @@ macro_rules! variadic {
                 "push r10",
                 ".cfi_def_cfa_offset 48",
                 ".cfi_offset rip, -48",
-                "call {gathered}",
+                call_aligned!("{gathered}"),
                 "pop r10",
                 ".cfi_register rip, r10",
                 "add rsp, 40",

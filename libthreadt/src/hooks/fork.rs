@@ -9,6 +9,7 @@ use crate::config::detail;
 use crate::first_use::after_fork_in_child;
 use crate::lifecycle::{self, Daemon};
 use crate::recorder::records;
+use crate::sys::descriptor_table;
 use crate::{clock, recorder};
 
 /// The column `kind` of `daemon`. The other functions' kinds only stand in `functions.tsv`.
@@ -17,6 +18,8 @@ const DAEMON: u64 = 6;
 /// Forks by `call_next`.
 pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     put_entry_record(kind, caller);
+    // Before: a handler of `pthread_atfork` may make the child's first hooked call.
+    descriptor_table::note_fork();
     let (child, is_child) = if kind == DAEMON {
         let Daemon { result, is_child } = lifecycle::daemon(call_next);
         (result, is_child)
@@ -31,6 +34,7 @@ pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int
             recorder::slot_or_claim(1, clock::now_fenced());
         }
     } else {
+        descriptor_table::forget_told();
         put_return_record(kind, child);
     }
     child

@@ -17,7 +17,7 @@ type Code = *const c_void;
 macro_rules! function_hook {
     ($symbol:ident $event:ident $kind:ident $now:ident) => {
         hook! {
-            fn $symbol(function: Code, call_site: Code; _caller) -> () [$event $symbol] {
+            fn $symbol(function: Code, call_site: Code; _caller) -> () [$event $symbol empty] {
                 if switch(id::$event).is_on() && is_chosen_function(function.addr()) {
                     recorder::put(&id::$kind, clock::$now(), [function as u64, call_site as u64, 0, 0, 0]);
                 }

@@ -7,15 +7,16 @@ use core::ffi::{c_int, c_void};
 
 use crate::lifecycle::{after_close, before_close};
 
-/// `int dlclose(void *handle);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
-    if !before_close() {
-        // SAFETY: the next function with the host's arguments.
-        return unsafe { jump_to_next!(dlclose(handle: *mut c_void) -> c_int) };
+hook! {
+    /// `int dlclose(void *handle);`
+    fn dlclose(handle: *mut c_void; _caller) -> c_int {
+        if !before_close() {
+            // SAFETY: the next function with the host's arguments.
+            return unsafe { jump_to_next!(dlclose(handle: *mut c_void) -> c_int) };
+        }
+        // SAFETY: as above. The library's destructors may do anything, and need not return.
+        let result = unsafe { call_next!(dlclose(handle: *mut c_void) -> c_int) };
+        after_close();
+        result
     }
-    // SAFETY: as above. The library's destructors may do anything, and need not return.
-    let result = unsafe { call_next!(dlclose(handle: *mut c_void) -> c_int) };
-    after_close();
-    result
 }

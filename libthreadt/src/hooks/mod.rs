@@ -14,20 +14,22 @@
 /// Defines a hook: `fn symbol(parameters; caller) -> result { … }`, where `caller` is the call's return address.
 ///
 /// What the host calls is a stub that passes the return address on in the register of a sixth argument and jumps to the
-/// hook, or on the stack if the function has six arguments. The address is right also if the host made a tail call.
+/// hook, or on the stack if the function has six arguments. The address is right also if the host made a tail call. Where the
+/// host's stack is not aligned, the stub aligns it ([`crate::sys::stack_alignment`]).
 ///
 /// With `[EVENT next]` behind the result's type the stub jumps to the next function where nothing of the event is
 /// recorded, and nobody has changed anything: so a call costs two comparisons and jumps more, and touches neither stack nor
 /// registers that have a meaning.
+/// With `[EVENT next empty]` it returns then if the next function is libc's, which does nothing.
 /// With `[EVENT]` it returns then: what a program calls to record (`threadt.h`) has no next function.
 ///
 /// The stub is exported as `symbol`, which stands for every version of the function; or, with
 /// `fn ident = "symbol@VERSION" …(…)`, under just these versions.
 macro_rules! hook {
     ($(#[$meta:meta])* fn $symbol:ident $(= $($export:literal)+)? ($($name:ident: $kind:ty),*; $caller:ident)
-        -> $result:ty $([$event:ident $($next:ident)?])? $body:block) => {
+        -> $result:ty $([$event:ident $($next:ident $($empty:ident)?)?])? $body:block) => {
         hook! {
-            @pad [[$(#[$meta])* $symbol $($($export)+)?] [$($event $($next)?)?]] [$($name: $kind,)*] $caller [$result] $body
+            @pad [[$(#[$meta])* $symbol $($($export)+)?] [$($event $($next $($empty)?)?)?]] [$($name: $kind,)*] $caller [$result] $body
             [$($name)*] [_a _b _c _d _e]
         }
     };
@@ -40,7 +42,15 @@ macro_rules! hook {
         const _: () = {
             unsafe extern "C-unwind" fn hook($($name: $kind,)* $($padding: u64,)* $caller: u64) -> $result $body
 
-            hook! { @stub $stub "mov r9, qword ptr [rsp]" "jmp {hook}" }
+            hook! {
+                @stub $stub
+                "mov r9, qword ptr [rsp]"
+                "test spl, 8"
+                "jz 7f"
+                "jmp {hook}"
+                "7: call {hook}"
+                "ret"
+            }
         };
     };
     (@pad $stub:tt [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block [$sixth:ident] []) => {
@@ -49,10 +59,20 @@ macro_rules! hook {
 
             hook! {
                 @stub $stub
+                "test spl, 8"
+                "jz 7f"
                 "push qword ptr [rsp]"
                 ".cfi_def_cfa_offset 16"
                 "call {hook}"
                 "add rsp, 8"
+                ".cfi_def_cfa_offset 8"
+                "ret"
+                "7: sub rsp, 8"
+                ".cfi_def_cfa_offset 16"
+                "push qword ptr [rsp + 8]"
+                ".cfi_def_cfa_offset 24"
+                "call {hook}"
+                "add rsp, 16"
                 ".cfi_def_cfa_offset 8"
                 "ret"
             }
@@ -80,8 +100,20 @@ macro_rules! hook {
         }
     };
     (@stub [$names:tt [$event:ident $next:ident]] $($instruction:literal)+) => {
+        hook! { @passing [$names $event $next] [] [] $($instruction)+ }
+    };
+    (@stub [$names:tt [$event:ident $next:ident empty]] $($instruction:literal)+) => {
+        hook! {
+            @passing [$names $event $next]
+            [is_libc = const crate::glibc::next_functions::NextFunction::IS_LIBC_OFFSET,]
+            ["cmp byte ptr [rip + {next} + {is_libc}], 0" "je 8f" "ret" "8:"]
+            $($instruction)+
+        }
+    };
+    (@passing [$names:tt $event:ident $next:ident] [$($operand:tt)*] [$($ending:literal)*] $($instruction:literal)+) => {
         hook! {
             @export $names [
+                $($operand)*
                 switches = sym crate::process_state::PROCESS,
                 switch = const crate::process_state::switch_offset(spec::id::$event),
                 off = const crate::process_state::Switch::OFF.bits(),
@@ -93,19 +125,22 @@ macro_rules! hook {
                 own_switch = const crate::storage::OWN_SWITCHES_OFFSET + spec::id::$event.index(),
                 on = const crate::process_state::Switch::ON.with(crate::process_state::Switch::ON_RECURSIVE).bits(),
             ]
+            // What is passed on does not jump on its way here.
             "cmp byte ptr [rip + {switches} + {switch}], {off}"
-            "je 3f"
+            "jne 3f"
             "cmp dword ptr [rip + {control} + {changes}], 0"
+            "jne 5f"
+            "6:"
+            $($ending)*
+            "mov r11, qword ptr [rip + {next} + {address}]"
+            "test r11, r11"
+            // The hook looks it up.
+            "jz 2f"
+            "jmp r11"
+            "3: cmp dword ptr [rip + {control} + {changes}], 0"
             "jne 4f"
             "2:"
             $($instruction)+
-            "3: cmp dword ptr [rip + {control} + {changes}], 0"
-            "jne 5f"
-            "6: mov r11, qword ptr [rip + {next} + {address}]"
-            "test r11, r11"
-            // The hook looks it up.
-            "jz 2b"
-            "jmp r11"
             // Somebody has changed something. A process that is not initialised may have its parent's slot.
             "4: cmp byte ptr [rip + {switches} + {switch}], 0"
             "je 2b"
@@ -184,15 +219,11 @@ macro_rules! jump_to_next {
     }};
 }
 
-/// The same in assembly, with registers and stack as they are. `next` is the next function, `address` where it has its address,
-/// and `look_up` a function that returns it.
-macro_rules! jump_to_next_with_registers {
+/// Saves the registers that have a meaning at a function's beginning, rax for the vector registers of a variadic one; the stack is
+/// aligned for a call then.
+macro_rules! save_registers {
     () => {
         concat!(
-            "mov r11, qword ptr [rip + {next} + {address}]\n",
-            "test r11, r11\n",
-            "jnz 2f\n",
-            // A constructor that runs before this library's.
             "push rdi\n",
             "push rsi\n",
             "push rdx\n",
@@ -201,8 +232,14 @@ macro_rules! jump_to_next_with_registers {
             "push r9\n",
             "push rax\n",
             ".cfi_adjust_cfa_offset 56\n",
-            "call {look_up}\n",
-            "mov r11, rax\n",
+        )
+    };
+}
+
+/// Restores what [`save_registers`] has saved.
+macro_rules! restore_registers {
+    () => {
+        concat!(
             "pop rax\n",
             "pop r9\n",
             "pop r8\n",
@@ -211,11 +248,29 @@ macro_rules! jump_to_next_with_registers {
             "pop rsi\n",
             "pop rdi\n",
             ".cfi_adjust_cfa_offset -56\n",
+        )
+    };
+}
+
+/// As [`jump_to_next`], in assembly, with registers and stack as they are. `next` is the next function, `address` where it has its address,
+/// and `look_up` a function that returns it.
+macro_rules! jump_to_next_with_registers {
+    () => {
+        concat!(
+            "mov r11, qword ptr [rip + {next} + {address}]\n",
+            "test r11, r11\n",
+            "jnz 2f\n",
+            // A constructor that runs before this library's.
+            save_registers!(),
+            crate::sys::stack_alignment::call_aligned!("{look_up}"),
+            "mov r11, rax\n",
+            restore_registers!(),
             "2: jmp r11\n",
         )
     };
 }
 
+mod clone;
 mod create;
 mod exec;
 mod exit;

@@ -3,7 +3,7 @@
 
 use core::ffi::{c_char, c_int, c_long};
 
-use crate::lifecycle::{change_namespace, prepare_for_sandbox};
+use crate::lifecycle::{change_namespace, leave_descriptor_table, prepare_for_departure, prepare_for_sandbox};
 
 /// `landlock_restrict_self`, which older versions of the crate libc do not name.
 pub const SYS_LANDLOCK_RESTRICT_SELF: c_long = 446;
@@ -15,35 +15,43 @@ fn moves_files(flags: c_int) -> bool {
     flags & MOVES_FILES != 0
 }
 
-/// Prepares for `clone` with such a flag by `syscall`.
-pub extern "C" fn prepare_for_clone() {
-    prepare_for_sandbox();
+hook! {
+    /// `int chroot(const char *path);`
+    fn chroot(path: *const c_char; _caller) -> c_int {
+        prepare_for_sandbox();
+        // SAFETY: the next function with the host's arguments.
+        unsafe { call_next!(chroot(path: *const c_char) -> c_int) }
+    }
 }
 
-/// `int chroot(const char *path);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn chroot(path: *const c_char) -> c_int {
-    prepare_for_sandbox();
-    // SAFETY: the next function with the host's arguments.
-    unsafe { call_next!(chroot(path: *const c_char) -> c_int) }
+hook! {
+    /// `int unshare(int flags);`
+    fn unshare(flags: c_int; _caller) -> c_int {
+        // SAFETY: as above.
+        let call_next = || unsafe { call_next!(unshare(flags: c_int) -> c_int) };
+        leave_others(flags, || call_next().into()) as c_int
+    }
 }
 
-/// `int unshare(int flags);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn unshare(flags: c_int) -> c_int {
+/// `unshare` by `call_next`.
+pub fn leave_others(flags: c_int, call_next: impl Fn() -> c_long) -> c_long {
+    // With these the thread has a root of its own afterwards.
+    if flags & (libc::CLONE_FS | libc::CLONE_NEWNS) != 0 {
+        prepare_for_departure();
+    }
     if moves_files(flags) {
         prepare_for_sandbox();
     }
-    // SAFETY: as above.
-    unsafe { call_next!(unshare(flags: c_int) -> c_int) }
+    if flags & libc::CLONE_FILES != 0 { leave_descriptor_table(None, call_next) } else { call_next() }
 }
 
-/// `int setns(int fd, int nstype);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn setns(fd: c_int, nstype: c_int) -> c_int {
-    // SAFETY: as above.
-    let call_next = || unsafe { call_next!(setns(fd: c_int, nstype: c_int) -> c_int) };
-    enter_namespace(nstype, || call_next().into()) as c_int
+hook! {
+    /// `int setns(int fd, int nstype);`
+    fn setns(fd: c_int, nstype: c_int; _caller) -> c_int {
+        // SAFETY: as above.
+        let call_next = || unsafe { call_next!(setns(fd: c_int, nstype: c_int) -> c_int) };
+        enter_namespace(nstype, || call_next().into()) as c_int
+    }
 }
 
 /// `setns` by `call_next`. Without a type it may be any namespace.
@@ -55,11 +63,11 @@ pub fn enter_namespace(nstype: c_int, call_next: impl FnOnce() -> c_long) -> c_l
 }
 
 /// Prepares for the system call `number` if it is one of these; `true` if it is.
-pub fn prepare_for_system_call(number: c_long, first_argument: u64) -> bool {
-    let is_known =
-        [libc::SYS_chroot, libc::SYS_pivot_root, libc::SYS_unshare, SYS_LANDLOCK_RESTRICT_SELF].contains(&number);
-    if is_known && (number != libc::SYS_unshare || moves_files(first_argument as c_int)) {
-        prepare_for_sandbox();
+pub fn prepare_for_system_call(number: c_long) -> bool {
+    match number {
+        libc::SYS_setfsuid => prepare_for_departure(),
+        libc::SYS_chroot | libc::SYS_pivot_root | SYS_LANDLOCK_RESTRICT_SELF => prepare_for_sandbox(),
+        _ => return false,
     }
-    is_known
+    true
 }

@@ -1,4 +1,4 @@
-//! `syscall(2)` where it makes a call that has a hook of its own, and where it forks into another namespace. `futex` records its
+//! `syscall(2)` where it makes a call that has a hook of its own, and where it clones. `futex` records its
 //! calls of futex(2).
 
 use core::arch::naked_asm;
@@ -9,16 +9,16 @@ use spec::id;
 
 use crate::control::{CHANGES_OFFSET, CONTROL};
 use crate::glibc::next_functions::{self, NextFunction};
+use crate::hooks::clone::prepare_for_clone_by_number;
 use crate::hooks::futex::{SYS_FUTEX_REQUEUE, SYS_FUTEX_WAIT, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, futex_system_call};
-use crate::hooks::sandbox::{
-    MOVES_FILES, SYS_LANDLOCK_RESTRICT_SELF, enter_namespace, prepare_for_clone, prepare_for_system_call,
-};
+use crate::hooks::sandbox::{SYS_LANDLOCK_RESTRICT_SELF, enter_namespace, leave_others, prepare_for_system_call};
 use crate::hooks::unrecorded::{
     close_in_range, filtered, is_busy, new_file_size_limit, record_name, restriction_by_prctl, with_limit,
 };
 use crate::hooks::user::new_user_by_system_call;
 use crate::lifecycle::{Restriction, change_user, close_descriptor, replace_descriptor, restrict};
 use crate::process_state::{PROCESS, Switch, switch_offset};
+use crate::sys::stack_alignment::call_aligned;
 
 /// How many numbers [`ACTIONS`] has. Calls with greater ones are the next function's.
 const NUMBERS: usize = 512;
@@ -37,16 +37,17 @@ static ACTIONS: [u8; NUMBERS] = {
         at += 1;
     }
     actions[libc::SYS_clone as usize] = CLONE;
+    actions[libc::SYS_clone3 as usize] = CLONE;
     actions
 };
 /// [`known_system_call`] makes the call.
 const KNOWN: u8 = 1;
 /// [`futex_system_call`] makes the call if it is recorded.
 const FUTEX: u8 = 2;
-/// The child may begin in other namespaces.
+/// The child may begin in other namespaces, or run beside this thread.
 const CLONE: u8 = 3;
 
-const KNOWN_NUMBERS: [c_long; 16] = [
+const KNOWN_NUMBERS: [c_long; 17] = [
     libc::SYS_prctl,
     libc::SYS_seccomp,
     libc::SYS_setns,
@@ -59,6 +60,7 @@ const KNOWN_NUMBERS: [c_long; 16] = [
     libc::SYS_setuid,
     libc::SYS_setreuid,
     libc::SYS_setresuid,
+    libc::SYS_setfsuid,
     libc::SYS_chroot,
     libc::SYS_pivot_root,
     libc::SYS_unshare,
@@ -99,26 +101,10 @@ pub unsafe extern "C-unwind" fn syscall() {
         "cmp r11d, {futex}",
         "je 5f",
         "cmp r11d, {clone}",
-        "jne {known_system_call}",
-        "test rsi, {moves_files}",
-        "jz 3b",
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "push rcx",
-        "push r8",
-        "push r9",
-        "push rax",
-        ".cfi_adjust_cfa_offset 56",
-        "call {prepare}",
-        "pop rax",
-        "pop r9",
-        "pop r8",
-        "pop rcx",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        ".cfi_adjust_cfa_offset -56",
+        "jne 8f",
+        save_registers!(),
+        call_aligned!("{prepare}"),
+        restore_registers!(),
         "jmp 3b",
         "5:",
         "mov r11d, dword ptr [rip + {switches} + {switch}]",
@@ -128,6 +114,8 @@ pub unsafe extern "C-unwind" fn syscall() {
         "cmp dword ptr [rip + {control} + {changes}], 0",
         "je 3b",
         "6:",
+        "test spl, 8",
+        "jz 7f",
         // The word that aligns the stack, this function's return address and the caller's seventh argument are the
         // arguments that the function takes from the stack.
         "push rax",
@@ -136,6 +124,34 @@ pub unsafe extern "C-unwind" fn syscall() {
         "add rsp, 8",
         ".cfi_adjust_cfa_offset -8",
         "ret",
+        // The same on a stack that is not aligned, with copies of these three.
+        "7:",
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
+        "push qword ptr [rsp + 16]",
+        ".cfi_adjust_cfa_offset 8",
+        "push qword ptr [rsp + 16]",
+        ".cfi_adjust_cfa_offset 8",
+        "push rax",
+        ".cfi_adjust_cfa_offset 8",
+        "call {futex_system_call}",
+        "add rsp, 32",
+        ".cfi_adjust_cfa_offset -32",
+        "ret",
+        "8:",
+        "test spl, 8",
+        "jz 9f",
+        "jmp {known_system_call}",
+        // The seventh argument again, below a word that aligns the stack.
+        "9:",
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
+        "push qword ptr [rsp + 16]",
+        ".cfi_adjust_cfa_offset 8",
+        "call {known_system_call}",
+        "add rsp, 16",
+        ".cfi_adjust_cfa_offset -16",
+        "ret",
         ".cfi_endproc",
         futex_number = const libc::SYS_futex,
         numbers = const NUMBERS,
@@ -143,8 +159,7 @@ pub unsafe extern "C-unwind" fn syscall() {
         futex = const FUTEX,
         clone = const CLONE,
         known_system_call = sym known_system_call,
-        moves_files = const MOVES_FILES,
-        prepare = sym prepare_for_clone,
+        prepare = sym prepare_for_clone_by_number,
         switches = sym PROCESS,
         switch = const switch_offset(id::FUTEX_WAIT),
         mask = const SWITCHES_MASK,
@@ -178,10 +193,11 @@ unsafe extern "C-unwind" fn known_system_call(
     if let Some(new) = new_user_by_system_call(number, [a, b, c]) {
         return change_user(new, call_next);
     }
-    if prepare_for_system_call(number, a) {
+    if prepare_for_system_call(number) {
         return call_next();
     }
     let restriction = match number {
+        libc::SYS_unshare => return leave_others(a as c_int, call_next),
         libc::SYS_setns => return enter_namespace(b as c_int, call_next),
         libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next, is_busy),
         libc::SYS_close => return close_descriptor(a as c_int, call_next),

@@ -16,7 +16,8 @@ use crate::glibc::call_arguments::name_word;
 use crate::glibc::next_functions;
 use crate::hooks::result::errno;
 use crate::lifecycle::{
-    Restriction, change_file_size_limit, close_descriptor, close_descriptors_from, replace_descriptor, restrict,
+    Restriction, change_file_size_limit, close_descriptor, close_descriptors_from, leave_descriptor_table,
+    replace_descriptor, restrict,
 };
 use crate::recorder::{self, records};
 use crate::sys::{self, host_numbers, user_dispatch};
@@ -47,19 +48,20 @@ pub fn filtered(address: u64, flags: u64) -> Restriction {
     }
 }
 
-/// `int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int {
-    match restriction_by_prctl(option, [a, b, c, d]) {
-        None if option == libc::PR_SET_NAME => {
-            // SAFETY: the next function with the host's arguments.
-            let call_next = || unsafe { call_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) };
-            record_name(|| call_next().into()) as c_int
+hook! {
+    /// `int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);`
+    fn prctl(option: c_int, a: u64, b: u64, c: u64, d: u64; _caller) -> c_int {
+        match restriction_by_prctl(option, [a, b, c, d]) {
+            None if option == libc::PR_SET_NAME => {
+                // SAFETY: the next function with the host's arguments.
+                let call_next = || unsafe { call_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) };
+                record_name(|| call_next().into()) as c_int
+            }
+            // SAFETY: as above.
+            None => unsafe { jump_to_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) },
+            // SAFETY: as above.
+            Some(restriction) => unsafe { restricting_prctl(restriction, option, a, b, c, d) },
         }
-        // SAFETY: as above.
-        None => unsafe { jump_to_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) },
-        // SAFETY: as above.
-        Some(restriction) => unsafe { restricting_prctl(restriction, option, a, b, c, d) },
     }
 }
 
@@ -95,55 +97,62 @@ pub fn is_busy(result: &c_long) -> bool {
     *result == -1 && errno() == libc::EBUSY
 }
 
-/// `int dup2(int old, int new);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
-    // SAFETY: the next function with the host's arguments.
-    let call_next = || unsafe { call_next!(dup2(old: c_int, new: c_int) -> c_int) };
-    replace_descriptor(new, || call_next().into(), is_busy) as c_int
-}
-
-/// `int dup3(int old, int new, int flags);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
-    // SAFETY: as above.
-    let call_next = || unsafe { call_next!(dup3(old: c_int, new: c_int, flags: c_int) -> c_int) };
-    replace_descriptor(new, || call_next().into(), is_busy) as c_int
-}
-
-/// `int close(int fd);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
-    if host_numbers::may_be_ours(fd) {
+hook! {
+    /// `int dup2(int old, int new);`
+    fn dup2(old: c_int, new: c_int; _caller) -> c_int {
         // SAFETY: the next function with the host's arguments.
-        close_descriptor(fd, || unsafe { call_next!(close(fd: c_int) -> c_int) }.into()) as c_int
-    } else {
-        // SAFETY: as above.
-        unsafe { jump_to_next!(close(fd: c_int) -> c_int) }
+        let call_next = || unsafe { call_next!(dup2(old: c_int, new: c_int) -> c_int) };
+        replace_descriptor(new, || call_next().into(), is_busy) as c_int
     }
 }
 
-/// `int close_range(unsigned int first, unsigned int last, int flags);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-    // SAFETY: as above.
-    let call_next = || unsafe { call_next!(close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int) };
-    close_in_range(first, flags, || call_next().into()) as c_int
-}
-
-/// `void closefrom(int least);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn closefrom(least: c_int) {
-    close_descriptors_from(least, || {
+hook! {
+    /// `int dup3(int old, int new, int flags);`
+    fn dup3(old: c_int, new: c_int, flags: c_int; _caller) -> c_int {
         // SAFETY: as above.
-        unsafe { call_next!(closefrom(least: c_int) -> ()) };
-        0
-    });
+        let call_next = || unsafe { call_next!(dup3(old: c_int, new: c_int, flags: c_int) -> c_int) };
+        replace_descriptor(new, || call_next().into(), is_busy) as c_int
+    }
 }
 
-/// `close_range` by `call_next`. With a flag it does not close anything, but marks what an exec closes.
+hook! {
+    /// `int close(int fd);`
+    fn close(fd: c_int; _caller) -> c_int {
+        if host_numbers::may_be_ours(fd) {
+            // SAFETY: the next function with the host's arguments.
+            close_descriptor(fd, || unsafe { call_next!(close(fd: c_int) -> c_int) }.into()) as c_int
+        } else {
+            // SAFETY: as above.
+            unsafe { jump_to_next!(close(fd: c_int) -> c_int) }
+        }
+    }
+}
+
+hook! {
+    /// `int close_range(unsigned int first, unsigned int last, int flags);`
+    fn close_range(first: c_uint, last: c_uint, flags: c_int; _caller) -> c_int {
+        // SAFETY: as above.
+        let call_next = || unsafe { call_next!(close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int) };
+        close_in_range(first, flags, || call_next().into()) as c_int
+    }
+}
+
+hook! {
+    /// `void closefrom(int least);`
+    fn closefrom(least: c_int; _caller) -> () {
+        close_descriptors_from(least, || {
+            // SAFETY: as above.
+            unsafe { call_next!(closefrom(least: c_int) -> ()) };
+            0
+        });
+    }
+}
+
+/// `close_range` by `call_next`. With one flag it does not close anything, but marks what an exec closes; with another one it
+/// does that in a table of the thread's own.
 pub fn close_in_range(first: c_uint, flags: c_int, call_next: impl Fn() -> c_long) -> c_long {
     match c_int::try_from(first) {
+        least if flags as c_uint & libc::CLOSE_RANGE_UNSHARE != 0 => leave_descriptor_table(least.ok(), call_next),
         Ok(first) if flags as c_uint & libc::CLOSE_RANGE_CLOEXEC == 0 => close_descriptors_from(first, call_next),
         _ => call_next(),
     }
@@ -156,48 +165,53 @@ pub fn new_file_size_limit(resource: c_int, new: *const c_void) -> Option<u64> {
     sets.then(|| sys::read_pair(new).map_or(u64::MAX, |[soft, _]| soft))
 }
 
-/// `int setrlimit(int resource, const struct rlimit *limits);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn setrlimit(resource: c_int, new: *const c_void) -> c_int {
-    // SAFETY: the next function with the host's arguments.
-    let call_next = || unsafe { call_next!(setrlimit(resource: c_int, new: *const c_void) -> c_int) };
-    with_limit(new_file_size_limit(resource, new), || call_next().into()) as c_int
+hook! {
+    /// `int setrlimit(int resource, const struct rlimit *limits);`
+    fn setrlimit(resource: c_int, new: *const c_void; _caller) -> c_int {
+        // SAFETY: the next function with the host's arguments.
+        let call_next = || unsafe { call_next!(setrlimit(resource: c_int, new: *const c_void) -> c_int) };
+        with_limit(new_file_size_limit(resource, new), || call_next().into()) as c_int
+    }
 }
 
-/// `int setrlimit64(int resource, const struct rlimit64 *limits);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn setrlimit64(resource: c_int, new: *const c_void) -> c_int {
-    // SAFETY: as above.
-    let call_next = || unsafe { call_next!(setrlimit64(resource: c_int, new: *const c_void) -> c_int) };
-    with_limit(new_file_size_limit(resource, new), || call_next().into()) as c_int
+hook! {
+    /// `int setrlimit64(int resource, const struct rlimit64 *limits);`
+    fn setrlimit64(resource: c_int, new: *const c_void; _caller) -> c_int {
+        // SAFETY: as above.
+        let call_next = || unsafe { call_next!(setrlimit64(resource: c_int, new: *const c_void) -> c_int) };
+        with_limit(new_file_size_limit(resource, new), || call_next().into()) as c_int
+    }
 }
 
-/// `int prlimit(pid_t pid, int resource, const struct rlimit *new, struct rlimit *old);` Also the calling process may be
-/// named by its ID.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn prlimit(pid: c_int, resource: c_int, new: *const c_void, old: *mut c_void) -> c_int {
-    // SAFETY: as above.
-    let call_next =
-        || unsafe { call_next!(prlimit(pid: c_int, resource: c_int, new: *const c_void, old: *mut c_void) -> c_int) };
-    with_limit(new_file_size_limit(resource, new), || call_next().into()) as c_int
+hook! {
+    /// `int prlimit(pid_t pid, int resource, const struct rlimit *new, struct rlimit *old);` Also the calling process may be
+    /// named by its ID.
+    fn prlimit(pid: c_int, resource: c_int, new: *const c_void, old: *mut c_void; _caller) -> c_int {
+        // SAFETY: as above.
+        let call_next =
+            || unsafe { call_next!(prlimit(pid: c_int, resource: c_int, new: *const c_void, old: *mut c_void) -> c_int) };
+        with_limit(new_file_size_limit(resource, new), || call_next().into()) as c_int
+    }
 }
 
-/// `int prlimit64(pid_t pid, int resource, const struct rlimit64 *new, struct rlimit64 *old);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn prlimit64(pid: c_int, resource: c_int, new: *const c_void, old: *mut c_void) -> c_int {
-    // SAFETY: as above.
-    let call_next =
-        || unsafe { call_next!(prlimit64(pid: c_int, resource: c_int, new: *const c_void, old: *mut c_void) -> c_int) };
-    with_limit(new_file_size_limit(resource, new), || call_next().into()) as c_int
+hook! {
+    /// `int prlimit64(pid_t pid, int resource, const struct rlimit64 *new, struct rlimit64 *old);`
+    fn prlimit64(pid: c_int, resource: c_int, new: *const c_void, old: *mut c_void; _caller) -> c_int {
+        // SAFETY: as above.
+        let call_next =
+            || unsafe { call_next!(prlimit64(pid: c_int, resource: c_int, new: *const c_void, old: *mut c_void) -> c_int) };
+        with_limit(new_file_size_limit(resource, new), || call_next().into()) as c_int
+    }
 }
 
-/// `long ulimit(int command, long limit);` It calls `setrlimit` within libc. The limit is in units of 512 bytes.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn ulimit(command: c_int, limit: c_long) -> c_long {
-    const UL_SETFSIZE: c_int = 2;
-    // SAFETY: as above.
-    let call_next = || unsafe { call_next!(ulimit(command: c_int, limit: c_long) -> c_long) };
-    with_limit((command == UL_SETFSIZE).then_some((limit as u64).saturating_mul(512)), call_next)
+hook! {
+    /// `long ulimit(int command, long limit);` It calls `setrlimit` within libc. The limit is in units of 512 bytes.
+    fn ulimit(command: c_int, limit: c_long; _caller) -> c_long {
+        const UL_SETFSIZE: c_int = 2;
+        // SAFETY: as above.
+        let call_next = || unsafe { call_next!(ulimit(command: c_int, limit: c_long) -> c_long) };
+        with_limit((command == UL_SETFSIZE).then_some((limit as u64).saturating_mul(512)), call_next)
+    }
 }
 
 /// Makes a call that sets this limit on the size of files, or none.

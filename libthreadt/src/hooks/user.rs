@@ -2,11 +2,11 @@
 //!
 //! No other call needs one. Groups (`setgid`, `setgroups`, `initgroups`) and capabilities (`capset`, `PR_SET_KEEPCAPS`) do not
 //! matter to files that their owner uses. `unshare` and `setns` change what user IDs are called, not whose the files are.
-//! `setfsuid` concerns one thread, for a while: its text stays in the buffer meanwhile.
+//! `setfsuid` concerns one thread, for a while: its text stays in the buffer meanwhile, but the process's files are made before.
 
 use core::ffi::{c_int, c_long};
 
-use crate::lifecycle::{NewUser, change_user};
+use crate::lifecycle::{NewUser, change_user, prepare_for_departure};
 use crate::sys::user_id;
 
 /// The ID that a call sets; `None` for -1, which leaves it as it is.
@@ -36,36 +36,49 @@ pub fn new_user_by_system_call(number: c_long, arguments: [u64; 3]) -> Option<Ne
     }
 }
 
-/// `int setuid(uid_t uid);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn setuid(uid: u32) -> c_int {
-    // SAFETY: the next function with the host's arguments.
-    let call_next = || unsafe { call_next!(setuid(uid: u32) -> c_int) };
-    change_user(by_setuid(uid), || call_next().into()) as c_int
+hook! {
+    /// `int setuid(uid_t uid);`
+    fn setuid(uid: u32; _caller) -> c_int {
+        // SAFETY: the next function with the host's arguments.
+        let call_next = || unsafe { call_next!(setuid(uid: u32) -> c_int) };
+        change_user(by_setuid(uid), || call_next().into()) as c_int
+    }
 }
 
-/// `int seteuid(uid_t uid);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn seteuid(uid: u32) -> c_int {
-    // SAFETY: as above.
-    let call_next = || unsafe { call_next!(seteuid(uid: u32) -> c_int) };
-    change_user([None, given(uid), None], || call_next().into()) as c_int
+hook! {
+    /// `int seteuid(uid_t uid);`
+    fn seteuid(uid: u32; _caller) -> c_int {
+        // SAFETY: as above.
+        let call_next = || unsafe { call_next!(seteuid(uid: u32) -> c_int) };
+        change_user([None, given(uid), None], || call_next().into()) as c_int
+    }
 }
 
-/// `int setreuid(uid_t real, uid_t effective);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn setreuid(real: u32, effective: u32) -> c_int {
-    // SAFETY: as above.
-    let call_next = || unsafe { call_next!(setreuid(real: u32, effective: u32) -> c_int) };
-    change_user(by_setreuid(real, effective), || call_next().into()) as c_int
+hook! {
+    /// `int setreuid(uid_t real, uid_t effective);`
+    fn setreuid(real: u32, effective: u32; _caller) -> c_int {
+        // SAFETY: as above.
+        let call_next = || unsafe { call_next!(setreuid(real: u32, effective: u32) -> c_int) };
+        change_user(by_setreuid(real, effective), || call_next().into()) as c_int
+    }
 }
 
-/// `int setresuid(uid_t real, uid_t effective, uid_t saved);`
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C-unwind" fn setresuid(real: u32, effective: u32, saved: u32) -> c_int {
-    // SAFETY: as above.
-    let call_next = || unsafe { call_next!(setresuid(real: u32, effective: u32, saved: u32) -> c_int) };
-    change_user([real, effective, saved].map(given), || call_next().into()) as c_int
+hook! {
+    /// `int setresuid(uid_t real, uid_t effective, uid_t saved);`
+    fn setresuid(real: u32, effective: u32, saved: u32; _caller) -> c_int {
+        // SAFETY: as above.
+        let call_next = || unsafe { call_next!(setresuid(real: u32, effective: u32, saved: u32) -> c_int) };
+        change_user([real, effective, saved].map(given), || call_next().into()) as c_int
+    }
+}
+
+hook! {
+    /// `int setfsuid(uid_t uid);`
+    fn setfsuid(uid: u32; _caller) -> c_int {
+        prepare_for_departure();
+        // SAFETY: as above.
+        unsafe { jump_to_next!(setfsuid(uid: u32) -> c_int) }
+    }
 }
 
 #[cfg(test)]

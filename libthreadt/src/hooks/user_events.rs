@@ -15,6 +15,7 @@ use crate::control::{CHANGES_OFFSET, CONTROL};
 use crate::glibc::object_words::Ptr;
 use crate::process_state::{self, PROCESS, Switch};
 use crate::recorder::{switch, switch_at};
+use crate::sys::stack_alignment::enter_aligned;
 use crate::trace_dir::interned_names;
 use crate::{clock, recorder};
 
@@ -54,10 +55,12 @@ unsafe extern "C" fn threadt_put_event() {
     naked_asm!(
         ".cfi_startproc",
         "cmp byte ptr [rip + {switches} + {switch}], {off}",
-        "jne {put_event}",
+        "jne 2f",
         "cmp dword ptr [rip + {control} + {changes}], 0",
-        "jne {put_event}",
+        "jne 2f",
         "ret",
+        "2:",
+        enter_aligned!("{put_event}"),
         ".cfi_endproc",
         switches = sym PROCESS,
         switch = const process_state::switch_offset_at(process_state::USER_EVENTS),

@@ -14,6 +14,7 @@ use spec::id;
 use super::fork::{put_entry_record, put_return_record};
 use crate::glibc::next_functions;
 use crate::recorder::records;
+use crate::sys::stack_alignment::call_aligned;
 
 /// The column `kind`.
 const VFORK: u64 = 1;
@@ -25,11 +26,7 @@ unsafe extern "C-unwind" fn vfork() {
     naked_asm!(
         ".cfi_startproc",
         "mov rdi, qword ptr [rsp]",
-        "sub rsp, 8",
-        ".cfi_def_cfa_offset 16",
-        "call {before}",
-        "add rsp, 8",
-        ".cfi_def_cfa_offset 8",
+        call_aligned!("{before}"),
         "test rax, rax",
         "jz 2f",
         "jmp rax",
@@ -46,11 +43,7 @@ unsafe extern "C-unwind" fn vfork() {
         "test rax, rax",
         "jz 3f",
         "mov rdi, rax",
-        "sub rsp, 8",
-        ".cfi_def_cfa_offset 16",
-        "call {after}",
-        "add rsp, 8",
-        ".cfi_def_cfa_offset 8",
+        call_aligned!("{after}"),
         "3:",
         "ret",
         ".cfi_endproc",

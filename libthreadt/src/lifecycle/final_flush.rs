@@ -63,7 +63,7 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     {
         return true;
     }
-    let ours = thread_local::current() == Some(slot);
+    let ours = thread_local::own() == Some(slot);
     if !ours {
         let begun = clock::now_fenced();
         let is_releasing = || {
@@ -144,7 +144,7 @@ fn count_anonymous() -> bool {
             lost = Some((before + records, before_since.min(since), Errno(cause)));
         }
     });
-    if let (Some((records, since, cause)), Some(slot)) = (lost, thread_local::current()) {
+    if let (Some((records, since, cause)), Some(slot)) = (lost, thread_local::own()) {
         slot.lose(records, cause, since);
         flush_slot(slot, &mut 0);
     }

@@ -7,6 +7,7 @@ mod open_files;
 mod process_exit;
 mod restriction;
 mod sandbox;
+mod shared_thread;
 mod thread_end;
 mod thread_start;
 mod user_change;
@@ -21,12 +22,15 @@ pub use exec::exec;
 pub use final_flush::finish;
 pub use libraries::{after_close, before_close};
 pub use namespace::change_namespace;
-pub use open_files::{change_file_size_limit, close_descriptor, close_descriptors_from, replace_descriptor};
+pub use open_files::{
+    change_file_size_limit, close_descriptor, close_descriptors_from, leave_descriptor_table, replace_descriptor,
+};
 #[cfg(not(test))]
 pub use process_exit::at_exit;
 pub use process_exit::record_process_exit;
 pub use restriction::{Restriction, restrict};
-pub use sandbox::prepare_for_sandbox;
+pub use sandbox::{prepare_for_departure, prepare_for_sandbox};
+pub use shared_thread::share_thread;
 pub use thread_end::{end_by_unwinding, record_thread_exit};
 pub use thread_start::{ThreadStart, run};
 pub use user_change::{NewUser, change_user};

@@ -3,9 +3,13 @@
 
 use core::ffi::{c_int, c_long};
 
+use crate::first_use::is_recording;
 use crate::process_state::{is_initialised, is_vfork_child};
 use crate::sys::host_numbers::{Numbers, with_numbers};
-use crate::sys::{file_size, finish_writes, is_foreign, stack, thread_id};
+use crate::sys::standard_numbers::{is_standard, note_closing};
+use crate::sys::{
+    descriptor_table, file_size, finish_writes, is_foreign, is_only_thread, leave_table, stack, thread_id,
+};
 
 /// Changes the limit to `limit` bytes by `call_next`, in such a way that no write of this library goes beyond it: the
 /// signal would be the host's.
@@ -31,12 +35,45 @@ pub fn replace_descriptor(number: c_int, call_next: impl Fn() -> c_long, is_busy
 #[cold]
 #[inline(never)]
 pub fn close_descriptor(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
-    change_descriptors(not_owned(number).then_some(Numbers::one(number)), call_next, |_| false)
+    // Of the standard ones also the program's: the number is free afterwards, for a file that is being opened.
+    let is_concerned = is_standard(number) || not_owned(number);
+    change_descriptors(is_concerned.then_some(Numbers::one(number)), || closing(number, &call_next), |_| false)
 }
 
 /// Closes the descriptors from `least` on, or some of them, by `call_next`; none of this library.
 pub fn close_descriptors_from(least: c_int, call_next: impl Fn() -> c_long) -> c_long {
-    change_descriptors(Some(Numbers::from(least.max(0))), call_next, |_| false)
+    change_descriptors(Some(Numbers::from(least.max(0))), || closing(least.max(0), &call_next), |_| false)
+}
+
+/// Gives the thread a table of descriptors of its own by `call_next`, which returns 0 if it does, and leaves none of this library
+/// there. It may close those from `closed_from` on, too.
+pub fn leave_descriptor_table(closed_from: Option<c_int>, call_next: impl Fn() -> c_long) -> c_long {
+    let call_next = || closed_from.map_or_else(&call_next, |least| closing(least, &call_next));
+    // A child that has just been forked finds first what it has inherited.
+    if !is_recording() || is_vfork_child() {
+        return call_next();
+    }
+    if !is_only_thread() {
+        descriptor_table::note_leaving();
+    }
+    let mut result = 0;
+    leave_table(thread_id(), stack::stack_pointer(), || {
+        result = call_next();
+        result == 0
+    });
+    result
+}
+
+/// Closes descriptors, `least` or from there on, by `call_next`.
+fn closing(least: c_int, call_next: impl Fn() -> c_long) -> c_long {
+    if !is_standard(least) {
+        return call_next();
+    }
+    // Again when it is done: a thread may have found them open in between.
+    note_closing();
+    let result = call_next();
+    note_closing();
+    result
 }
 
 /// Whether the number is not one that the program has open. Nothing of this library gets such a number before it is closed.
@@ -50,14 +87,14 @@ fn change_descriptors(
     call_next: impl Fn() -> c_long,
     is_busy: impl Fn(&c_long) -> bool,
 ) -> c_long {
-    match numbers.filter(|_| is_concerned()) {
+    match numbers.filter(|_| is_concerned() || is_initialised() && descriptor_table::may_be_shared()) {
         Some(numbers) => with_numbers(numbers, thread_id(), call_next, is_busy),
         None => call_next(),
     }
 }
 
-/// Whether the process's own files are concerned. A vfork child's limits and descriptors are its own, though it shares the
-/// memory; and it writes nothing meanwhile.
+/// Whether the process's own files are concerned. A vfork child's limits are its own, though it shares the memory, and so are its
+/// descriptors, unless it was made by `clone` with CLONE_FILES; and it writes nothing meanwhile.
 fn is_concerned() -> bool {
     is_initialised() && !is_vfork_child()
 }

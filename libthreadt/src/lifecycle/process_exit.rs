@@ -1,5 +1,6 @@
 //! The process ends by `exit`, or by returning from main.
 
+use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -9,6 +10,7 @@ use super::final_flush::finish;
 use crate::config::detail;
 use crate::process_state::{self, PROCESS};
 use crate::recorder::records;
+use crate::sys::stack_alignment::enter_aligned;
 use crate::{clock, recorder};
 
 /// Records the process's end, asked for at `caller`; 0 if it was not.
@@ -21,10 +23,18 @@ pub fn record_process_exit(status: c_int, caller: u64) {
 }
 
 /// The last handler of `exit`, which runs after all others and after every destructor; also after main returned.
-pub extern "C" fn at_exit(status: c_int, _argument: *mut c_void) {
+#[unsafe(naked)]
+pub extern "C" fn at_exit(status: c_int, argument: *mut c_void) {
+    naked_asm!(".cfi_startproc", enter_aligned!("{exited}"), ".cfi_endproc", exited = sym exited)
+}
+
+extern "C" fn exited(status: c_int, _argument: *mut c_void) {
     if PROCESS.exit_recorded.load(Relaxed) == 0 {
         record_process_exit(status, 0);
     }
-    recorder::end_handler();
+    // A child in this process's memory leaves it to the process.
+    if !process_state::is_vfork_child() {
+        recorder::end_handler();
+    }
     finish();
 }

@@ -107,8 +107,7 @@ fn dispatch(selector: *mut u8, call_next: impl Fn() -> c_long) -> c_long {
 fn mute(is_done: impl Fn(c_long) -> bool, call_next: impl Fn() -> c_long) -> c_long {
     clock::avoid_counter();
     let now = clock::since_epoch(clock::now_fenced());
-    let slot =
-        thread_local::current().filter(|slot| slot.lost_since.compare_exchange(0, now, Relaxed, Relaxed).is_ok());
+    let slot = thread_local::own().filter(|slot| slot.lost_since.compare_exchange(0, now, Relaxed, Relaxed).is_ok());
     // Before the call: a signal handler may come right after it.
     thread_word::set_muted(true);
     let result = call_next();

@@ -15,7 +15,7 @@ use crate::{clock, recorder};
 pub fn end_by_unwinding() {
     /// `PTHREAD_CANCELED`.
     const CANCELED: u64 = u64::MAX;
-    match thread_local::current() {
+    match thread_local::own() {
         // `record_thread_exit` has recorded it.
         Some(slot) if slot.exit_recorded.load(Relaxed) != 0 => write_out(),
         _ => record_thread_exit(CANCELED, 0),
@@ -29,7 +29,7 @@ pub fn record_thread_exit(status: u64, caller: u64) {
     if records(id::THR_EXIT) {
         recorder::put(&id::THR_EXIT_0, clock::now_fenced(), [status, 0, 0, 0, detail(caller)]);
     }
-    if let Some(slot) = thread_local::current() {
+    if let Some(slot) = thread_local::own() {
         // ORDERING: Relaxed; only this thread reads it.
         slot.exit_recorded.store(1, Relaxed);
     }
@@ -39,7 +39,7 @@ pub fn record_thread_exit(status: u64, caller: u64) {
 /// Writes what this thread, which is about to end, has recorded to its file (unless that is a ring), and releases its
 /// slot to another thread once this one is gone.
 fn write_out() {
-    let Some(slot) = thread_local::current().filter(|_| process_state::is_initialised()) else { return };
+    let Some(slot) = thread_local::own().filter(|_| process_state::is_initialised()) else { return };
     let lwp = slot.lwp.load(Relaxed);
     // A record that was in progress when the thread was cancelled will never be finished.
     slot.in_progress.iter().for_each(|word| word.store(0, Relaxed));

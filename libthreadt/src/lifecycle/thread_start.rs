@@ -7,6 +7,7 @@
 //! The first of the two threads to get there fills the creator's `pthread_t` variable. Afterwards the variable may be
 //! gone, because a detached thread may free it (glibc itself fills it before the thread runs).
 
+use core::arch::naked_asm;
 use core::ffi::c_void;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -18,6 +19,7 @@ use super::thread_end;
 use crate::glibc::cleanup_handler::with_cleanup_handler;
 use crate::process_state::PROCESS;
 use crate::recorder::records;
+use crate::sys::stack_alignment::enter_aligned;
 use crate::sys::{PAGE, Pool, Pooled, map_anonymous, user_dispatch, wait};
 use crate::{clock, recorder};
 
@@ -124,6 +126,17 @@ pub extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
     status as *mut c_void
 }
 
-extern "C" fn routine_left(_argument: *mut c_void) {
+/// Called by glibc, within what the program has called.
+#[unsafe(naked)]
+extern "C" fn routine_left(argument: *mut c_void) {
+    naked_asm!(
+        ".cfi_startproc",
+        enter_aligned!("{end}"),
+        ".cfi_endproc",
+        end = sym end_by_unwinding
+    )
+}
+
+extern "C" fn end_by_unwinding(_argument: *mut c_void) {
     thread_end::end_by_unwinding();
 }

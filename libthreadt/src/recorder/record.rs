@@ -35,12 +35,21 @@ fn put_lines<const N: usize>(time: u64, lines: &[UntimedRecord; N]) {
     }
 }
 
-/// The thread has no slot yet, or there is a handler.
+/// Records up to [`RECORDS_AT_ONCE`] lines with one time.
+#[inline(always)]
+pub fn put_all(time: u64, lines: &[UntimedRecord]) {
+    match thread_local::current() {
+        Some(slot) if PROCESS.records_directly.load(Relaxed) != 0 => append_all(slot, time, lines),
+        _ => put_elsewhere(time, lines),
+    }
+}
+
+/// The thread has no slot yet, or shares it with another task, or there is a handler.
 #[cold]
 #[inline(never)]
 fn put_elsewhere(time: u64, lines: &[UntimedRecord]) {
     initialise();
-    if !handler::takes(time, lines)
+    if (thread_local::is_other_task() || !handler::takes(time, lines))
         && let Some(slot) = thread_slot::slot_or_claim(lines.len() as u32, time)
     {
         append_all(slot, time, lines);

@@ -21,7 +21,7 @@ const ABANDONED_NS: u64 = 1_000_000_000;
 /// Notes a release that begins at `time`, a reading of the clock. Returns the slot that has the note, if one has.
 #[inline(always)]
 pub fn note_release(event: EventId, object: u64, time: u64) -> Option<Slot> {
-    let slot = thread_local::current()?;
+    let slot = thread_local::own()?;
     let published = slot.published();
     if published.in_flight.load(Relaxed) != 0 && !replaces_abandoned(slot, time) {
         return None;

@@ -46,7 +46,7 @@ fn use_slot(old: Option<Slot>, new: Slot) -> Option<Slot> {
         // It is reused after the thread's end.
         new.end();
         storage::release_slot(new);
-        return thread_local::current();
+        return thread_local::own();
     }
     sys::observable_step();
     file_entry(new, new.lwp.load(Relaxed)).add_user(new);
@@ -56,7 +56,7 @@ fn use_slot(old: Option<Slot>, new: Slot) -> Option<Slot> {
 /// The slot in which this thread records from now on, because its slot is in a trbuf that the process has left; `None` if
 /// it gets none.
 pub fn replace_stale_slot() -> Option<Slot> {
-    let stale = thread_local::current();
+    let stale = thread_local::own();
     // A signal handler may have replaced it already.
     if let Some(current) = stale.filter(|current| !current.is_stale()) {
         return Some(current);

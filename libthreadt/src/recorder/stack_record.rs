@@ -2,15 +2,21 @@
 
 use core::arch::naked_asm;
 
+use spec::encode::UntimedRecord;
 use spec::{RecordKind, id};
 
-use super::record::{put, put_pair};
+use super::record::{put, put_all};
 use crate::config::stack_frames;
+use crate::first_use::process_info;
 use crate::process_state::Switch;
+use crate::storage::RECORDS_AT_ONCE;
 use crate::unwind::{CallStack, FrameRegisters};
 
 /// Stands for a frame that was not found.
 const CUT: u64 = 1;
+
+/// Lines of a stack that are made at once.
+const LINES: usize = 4;
 
 /// Records one line, and behind it, with `THR_TRACE_STACK`, the stack, if the call has failed.
 #[inline(always)]
@@ -73,28 +79,27 @@ unsafe extern "C" fn walk_from_caller(time: u64) {
 
 /// Records the return addresses above the frame with these registers.
 unsafe extern "C" fn walk(time: u64, rip: usize, rsp: usize, rbp: usize, rbx: usize) {
-    let mut stack = CallStack::above(FrameRegisters { rip, rsp, rbp: Some(rbp), rbx: Some(rbx) });
+    let mut stack = CallStack::above(FrameRegisters { rip, rsp, rbp, rbx });
     let mut frames_left = stack_frames() as usize;
     let mut kind = &id::TRACE_STACK_1;
     while frames_left > 0 {
-        let mut frames = [[0; 5]; 2];
-        for place in frames.as_flattened_mut().iter_mut().take(frames_left) {
-            match stack.next() {
-                Some(address) => *place = address as u64,
-                None => {
-                    *place = if stack.is_cut() { CUT } else { 0 };
-                    frames_left = 0;
-                    break;
-                }
-            }
+        let mut frames = [[0; 5]; LINES];
+        let wanted = frames_left.min(5 * LINES);
+        let places = frames.as_flattened_mut().get_mut(..wanted).unwrap_or_default();
+        frames_left -= wanted;
+        let taken = stack.take_into(places);
+        if let Some(place) = places.get_mut(taken) {
+            // The stack has ended.
+            *place = if stack.is_cut() { CUT } else { 0 };
+            frames_left = 0;
         }
-        frames_left = frames_left.saturating_sub(10);
-        let [first, second] = frames;
-        if second[0] != 0 {
-            put_pair([kind, &id::TRACE_STACK_2], time, first, second);
-        } else if first[0] != 0 {
-            put(kind, time, first);
-        }
+        let mut lines = frames.map(|arguments| UntimedRecord { kind: &id::TRACE_STACK_2, arguments });
+        lines[0].kind = kind;
+        let used = lines.iter().take_while(|line| line.arguments[0] != 0).count();
+        lines.get(..used).unwrap_or(&lines).chunks(RECORDS_AT_ONCE).for_each(|lines| put_all(time, lines));
         kind = &id::TRACE_STACK_2;
+    }
+    if let Some(address) = stack.code_of_no_module() {
+        process_info::describe_code(address as u64);
     }
 }

@@ -59,6 +59,10 @@ fn own_switch(slot: Slot, place: usize) -> Switch {
 #[cold]
 #[inline(never)]
 fn notice_change(current: Option<Slot>, place: usize, configured: Switch) -> Switch {
+    let current = current.or_else(thread_local::own);
+    if let Some(slot) = current.filter(|slot| slot.changes_seen.load(Relaxed) == control::changes()) {
+        return own_switch(slot, place);
+    }
     if PROCESS.recording_ended.load(Relaxed) != 0 {
         return Switch::OFF;
     }

@@ -36,12 +36,18 @@ fn claim(records: u32, time: u64) -> Option<Slot> {
     if thread_word::is_handling() || initialise() && handler::is_instead_of_trace() {
         return None;
     }
+    if let Some(slot) = thread_local::own().filter(|_| process_state::is_initialised()) {
+        return Some(slot);
+    }
+    if thread_local::is_other_task() {
+        return lose_without_slot(records, Errno(libc::EAGAIN), time);
+    }
     // A vfork child would leave a slot of its own in its parent's thread-local variable.
     if !initialise() || process_state::is_vfork_child() || !prepare_files() {
         return lose_without_slot(records, Errno(libc::EAGAIN), time);
     }
     // Only now: the initialisation makes a forked child forget its parent's slot.
-    if let Some(slot) = thread_local::current() {
+    if let Some(slot) = thread_local::own() {
         return Some(slot);
     }
     if let Some(cause) = storage::refusal(clock::since_epoch(time)) {
@@ -89,7 +95,7 @@ fn lose_muted(records: u32) -> Option<Slot> {
 /// Gives what threads without a slot have lost to the thread that ends the process. That may be one without a slot, too: the
 /// last one, after main has left by `pthread_exit`, if it began after recording had stopped.
 pub fn take_over_last_losses() {
-    let slot = thread_local::current();
+    let slot = thread_local::own();
     let may_claim = slot.is_none() && control::words().lost_without_slot.load(Relaxed) != 0 && !thread_word::is_muted();
     if let Some(slot) = if may_claim { claim_slot() } else { slot } {
         take_over_losses(slot);

@@ -40,13 +40,13 @@ pub const TABLE_SIZE: usize = ENTRIES * size_of::<RecordFileEntry>();
 
 /// The tables, by generation; null without a trbuf.
 static TABLES: [AtomicPtr<RecordFileEntry>; GENERATIONS] = [const { AtomicPtr::new(null_mut()) }; GENERATIONS];
-/// The files may be there already: this process made them before an exec.
-static MADE_BEFORE_EXEC: AtomicBool = AtomicBool::new(false);
+/// By generation: the files may be there already, since this process made them before an exec.
+static MADE_BEFORE_EXEC: [AtomicBool; GENERATIONS] = [const { AtomicBool::new(false) }; GENERATIONS];
 
 /// Makes the table of a generation of this process's files, which may be there if it `has_executed` another program before.
 pub fn make(generation: usize, has_executed: bool) -> Result {
     let table = sys::map_for_process(TABLE_SIZE)?;
-    MADE_BEFORE_EXEC.store(has_executed, Relaxed);
+    of_generation(&MADE_BEFORE_EXEC, generation).store(has_executed, Relaxed);
     of_generation(&TABLES, generation).store(table.cast(), Release);
     Ok(())
 }
@@ -79,7 +79,7 @@ pub fn has_records() -> bool {
     let mut is_used = false;
     for_each_slot(|slot| is_used |= slot.state.load(Relaxed) != 0);
     let header = of_generation(&HEADERS, 0).load(Acquire);
-    if is_used || header.is_null() || !MADE_BEFORE_EXEC.load(Relaxed) {
+    if is_used || header.is_null() || !of_generation(&MADE_BEFORE_EXEC, 0).load(Relaxed) {
         return is_used;
     }
     // SAFETY: the header is mapped for good, with its entries, in which every pattern of bytes is valid.
@@ -117,11 +117,20 @@ impl RecordFileEntry {
     /// Whether a file of `size` bytes that has the name already, and that nobody has noted, is this process's: one that
     /// another thread has just made, or one from before an exec.
     pub fn may_be(&self, size: u64) -> bool {
-        let made_before = MADE_BEFORE_EXEC.load(Relaxed);
+        let made_before = self.generation_from_before_exec().is_some();
         if made_before {
             self.at_least(size);
         }
         size == 0 || made_before
+    }
+
+    /// The generation of files to which this entry belongs, if the file may be there from before an exec.
+    pub fn generation_from_before_exec(&self) -> Option<usize> {
+        let has_this = |generation: &usize| {
+            let table = of_generation(&TABLES, *generation).load(Acquire);
+            !table.is_null() && (table..table.wrapping_add(ENTRIES)).contains(&(&raw const *self).cast_mut())
+        };
+        (0..GENERATIONS).find(has_this).filter(|generation| of_generation(&MADE_BEFORE_EXEC, *generation).load(Relaxed))
     }
 
     /// Notes that the file has been removed.

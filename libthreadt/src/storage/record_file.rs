@@ -3,10 +3,13 @@
 //! No descriptor stays open. A file is opened by its path for each write, and must be the one that this process made.
 
 use core::ffi::CStr;
+use core::sync::atomic::Ordering::Relaxed;
 
 use super::file_table::RecordFileEntry;
-use crate::sys::{self, Errno, Fd, Result};
-use crate::trace_dir::earlier_files;
+use crate::process_state::{self, PROCESS};
+use crate::sys::diagnostics::{Warning, warn};
+use crate::sys::{self, Errno, Fd, FileIdentity, Result};
+use crate::trace_dir::{directory, earlier_files, names_owner};
 
 pub struct RecordFile {
     pub fd: Fd,
@@ -30,6 +33,7 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
             match Fd::create(path, libc::O_WRONLY) {
                 Ok((fd, identity)) => {
                     entry.note(identity);
+                    report_removal();
                     return Ok(RecordFile { fd, size: 0, end });
                 }
                 Err(Errno(libc::EEXIST)) => {
@@ -39,7 +43,7 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
                     sys::sleep(100_000);
                     let unknown = || entry.identity().is_none();
                     // Checked again: the thread that made it may have noted it, and written to it, meanwhile.
-                    if unknown() && !adopt(path, entry)? && unknown() {
+                    if unknown() && !adopt(path, entry, lwp)? && unknown() {
                         earlier_files::rename_unknown(path)?;
                     }
                     continue;
@@ -54,6 +58,7 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
                 Ok((fd, identity)) => {
                     entry.note_removal(known);
                     entry.note(identity);
+                    report_removal();
                     return Ok(RecordFile { fd, size: 0, end: entry.end() });
                 }
                 Err(Errno(libc::EEXIST)) => entry.note_removal(known),
@@ -65,18 +70,49 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
     Err(Errno(libc::ESTALE))
 }
 
-/// Uses an existing file as the one that the entry describes; `false` if it cannot be this process's.
-fn adopt(path: &CStr, entry: &RecordFileEntry) -> Result<bool> {
-    match Fd::open_trusted(path, libc::O_WRONLY) {
-        Ok((_, identity, size)) if entry.may_be(size) => {
-            entry.note(identity);
-            Ok(true)
-        }
-        // Records of an unknown process.
-        Ok(_) => Ok(false),
-        Err(errno) if errno.is_foreign_file() => Ok(false),
-        Err(errno) => Err(errno),
+/// Reports if somebody has removed the trbuf of this process, and its record files with it: what is recorded from now on is in new
+/// files, but nobody finds the buffers. To be called where a file was made.
+#[cold]
+fn report_removal() {
+    let is_ended = PROCESS.final_flush_begun.load(Relaxed) != 0;
+    let is_known = is_ended || PROCESS.removal_reported.load(Relaxed) != 0;
+    if is_known || !names_owner::is_trbuf_removed(process_state::generation()) {
+        return;
     }
+    PROCESS.removal_reported.store(1, Relaxed);
+    PROCESS.anonymous.store(1, Relaxed);
+    warn(
+        Warning::Removed,
+        &[
+            b"files of this process in '",
+            directory::path(),
+            b"' were removed: what its buffers hold cannot be read while it runs, and is lost if it is killed",
+        ],
+    );
+}
+
+/// Uses an existing file as the one that the entry describes; `false` if it cannot be this process's. `EACCES` if it is, but
+/// the user that the process has become since may not open it.
+fn adopt(path: &CStr, entry: &RecordFileEntry, lwp: u32) -> Result<bool> {
+    // The program before the exec renamed what had its names, so that a file of the trbuf's owner is its own.
+    let generation = entry.generation_from_before_exec();
+    let before_exec =
+        generation.map(names_owner::owner_of_files).and_then(|owner| FileIdentity::of_single(path, owner));
+    let found = match before_exec {
+        Some(identity) => Fd::open_known(path, libc::O_WRONLY, identity, false, lwp).map(|(_, size)| (identity, size)),
+        None => match Fd::open_trusted(path, libc::O_WRONLY) {
+            Err(errno) if errno.is_foreign_file() => return Ok(false),
+            opened => opened.map(|(_, identity, size)| (identity, size)),
+        },
+    };
+    // Records of an unknown process are not written on.
+    found.map(|(identity, size)| {
+        let is_own = entry.may_be(size);
+        if is_own {
+            entry.note(identity);
+        }
+        is_own
+    })
 }
 
 impl RecordFile {

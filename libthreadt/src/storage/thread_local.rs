@@ -1,15 +1,40 @@
 //! The slot of the calling thread: the address in the library's thread-local variable.
 
 use core::ptr::NonNull;
+use core::sync::atomic::Ordering::Relaxed;
 
 use super::slot::Slot;
 use super::slot_control::SlotControl;
-use crate::sys::thread_word;
+use crate::sys::{thread_id, thread_word};
 
-/// The slot that this thread appends to; `None` if it has none, or may make no system calls.
+/// The slot that this thread appends to; `None` if it has none, or may make no system calls, or where another task may have its
+/// memory ([`own`]).
 #[inline(always)]
 pub fn current() -> Option<Slot> {
     thread_word::address().map(slot_at)
+}
+
+/// As [`current`], also where another task has this thread's memory; `None` in that task.
+#[inline(always)]
+pub fn own() -> Option<Slot> {
+    current().or_else(own_of_shared)
+}
+
+#[cold]
+#[inline(never)]
+fn own_of_shared() -> Option<Slot> {
+    let is_usable = thread_word::is_shared() && !thread_word::is_muted() && !thread_word::is_handling();
+    slot_of_any_thread().filter(|slot| is_usable && is_owner(*slot))
+}
+
+/// Whether the caller is another task, which has the memory of the thread whose slot this is.
+pub fn is_other_task() -> bool {
+    thread_word::is_shared() && slot_of_any_thread().is_some_and(|slot| !is_owner(slot))
+}
+
+/// Of the tasks that share the variable only one is the thread that has claimed the slot.
+fn is_owner(slot: Slot) -> bool {
+    slot.lwp.load(Relaxed) == thread_id()
 }
 
 /// The slot of this thread, also if it may make no system calls.

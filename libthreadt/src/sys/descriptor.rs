@@ -10,6 +10,18 @@ pub fn stat(fd: c_int) -> Result<libc::stat> {
     unsafe { filled_by(|stat| call(libc::SYS_fstat, [fd as usize, stat])) }
 }
 
+/// The flags of a descriptor (`F_GETFL`, `F_GETFD`); none if it is not open.
+pub fn control(fd: c_int, command: c_int) -> c_int {
+    // SAFETY: no memory is involved.
+    unsafe { call(libc::SYS_fcntl, [fd as usize, command as usize]) }.map_or(0, |flags| flags as c_int)
+}
+
+/// Closes a descriptor of this library.
+pub fn close(fd: c_int) {
+    // SAFETY: this library opened it.
+    let _ = unsafe { call(libc::SYS_close, [fd as usize]) };
+}
+
 /// Whether a write to the descriptor, one below 64, would neither wait nor fail for want of a reader.
 pub fn is_writable(fd: c_int) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };

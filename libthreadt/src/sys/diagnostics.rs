@@ -24,6 +24,8 @@ pub enum Warning {
     Stack,
     Namespace,
     Missing,
+    /// Somebody has removed files of this process.
+    Removed,
     /// The directory has a trclock that cannot be trusted.
     Clock,
     /// The directory has a trinfo of our name that cannot be trusted.

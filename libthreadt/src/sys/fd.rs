@@ -5,13 +5,14 @@ use core::ffi::{CStr, c_int};
 use libc::{AFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
 
 use super::call::{Errno, Result, call, filled_by};
-use super::descriptor::stat;
+use super::descriptor::{close, stat};
 use super::file_size::file_size_limit;
 use super::host_numbers;
 use super::open_files::{self, Note, NoteOrNone};
 use super::opened_before;
 use super::process::thread_id;
 use super::stack::stack_pointer;
+use super::standard_numbers;
 
 /// Repeats a call that a signal interrupted, as some file systems return `EINTR` whenever a signal is pending. It gives
 /// up after a while: a profiler's timer may fire faster than the call is done.
@@ -51,7 +52,9 @@ pub struct Fd {
 
 impl Drop for Fd {
     fn drop(&mut self) {
-        open_files::close(self.number);
+        if !self.is_disowned() {
+            close(self.number);
+        }
         Note::end(self.note);
     }
 }
@@ -88,12 +91,15 @@ impl Fd {
             opened_before::add_inode(inode);
         }
         let note = host_numbers::without_announcement(lwp, || Note::begin(lwp, place, inode), Note::end);
-        // SAFETY: the path is NUL-terminated.
-        let opened = uninterrupted(|| unsafe {
-            call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize])
+        let opened = standard_numbers::while_taken(lwp, || {
+            let arguments = [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize];
+            // SAFETY: the path is NUL-terminated.
+            let number = uninterrupted(|| unsafe { call(libc::SYS_openat, arguments) })? as c_int;
+            opened_before::add_number(number);
+            Ok(number)
         });
         let number = match opened {
-            Ok(number) => number as c_int,
+            Ok(number) => number,
             Err(errno) => {
                 Note::end(note);
                 return Err(errno);
@@ -101,8 +107,9 @@ impl Fd {
         };
         let mut fd = Fd { number, note };
         fd.note_number();
-        if number <= 2 {
-            // The host has closed one of the standard descriptors; what it writes there must not reach our file.
+        if standard_numbers::is_standard(number) {
+            // The host has closed it by an instruction of its own, or within libc; what it writes there must not reach our file.
+            standard_numbers::note_closing();
             if let Err(errno) = fd.move_to(3, true) {
                 return fd.unless_replaced().and(Err(errno));
             }
@@ -131,6 +138,17 @@ impl Fd {
         }
     }
 
+    /// The file is not this thread's any more: a handler that has interrupted it has forked a child which shares the table of
+    /// descriptors, of which this is the thread, or has left the table.
+    fn is_disowned(&self) -> bool {
+        self.note.is_some_and(Note::is_disowned)
+    }
+
+    /// The number as a system call's argument; one by which no file can be open if the file is not this thread's any more.
+    fn for_call(&self) -> usize {
+        if self.is_disowned() { usize::MAX } else { self.number as usize }
+    }
+
     fn note_inode(&self) {
         let Ok(stat) = self.stat() else { return };
         opened_before::add_inode(stat.st_ino);
@@ -148,7 +166,7 @@ impl Fd {
 
     /// Whether the number now is that of a file of the host's.
     pub fn was_replaced(&self) -> bool {
-        !open_files::is_marked(self.number)
+        self.is_disowned() || !open_files::is_marked(self.number)
     }
 
     /// Leaves the number to the host, whose it has become.
@@ -167,12 +185,13 @@ impl Fd {
         let moved = if self.was_replaced() || !has_to_be && is_announced() {
             Err(Errno(libc::EBADF))
         } else {
-            let arguments = [self.number as usize, libc::F_DUPFD_CLOEXEC as usize, least as usize];
+            let arguments = [self.for_call(), libc::F_DUPFD_CLOEXEC as usize, least as usize];
             // SAFETY: no memory is involved.
             unsafe { call(libc::SYS_fcntl, arguments) }
         };
         if let Ok(moved) = moved {
-            open_files::close(core::mem::replace(&mut self.number, moved as c_int));
+            let before = core::mem::replace(&mut self.number, moved as c_int);
+            close(if self.is_disowned() { self.number } else { before });
         }
         self.note_number();
         moved.map(drop)
@@ -181,15 +200,13 @@ impl Fd {
     /// Bytes read into `buffer` from `at` on; 0 at the end of the file.
     pub fn read_at(&self, buffer: &mut [u8], at: u64) -> Result<usize> {
         // SAFETY: the buffer is writable.
-        unsafe {
-            call(libc::SYS_pread64, [self.number as usize, buffer.as_mut_ptr() as usize, buffer.len(), at as usize])
-        }
+        unsafe { call(libc::SYS_pread64, [self.for_call(), buffer.as_mut_ptr() as usize, buffer.len(), at as usize]) }
     }
 
     /// Bytes read into `buffer`; 0 at the end of the file.
     pub fn read(&self, buffer: &mut [u8]) -> Result<usize> {
         // SAFETY: the buffer is writable.
-        unsafe { call(libc::SYS_read, [self.number as usize, buffer.as_mut_ptr() as usize, buffer.len()]) }
+        unsafe { call(libc::SYS_read, [self.for_call(), buffer.as_mut_ptr() as usize, buffer.len()]) }
     }
 
     /// Writes the `length` bytes that begin at `text` at offset `at` of the file.
@@ -200,7 +217,7 @@ impl Fd {
         write_all(length, |done| {
             let text = text.wrapping_add(done) as usize;
             // SAFETY: `done` is less than `length`, so the range stays within what the caller grants.
-            unsafe { call(libc::SYS_pwrite64, [self.number as usize, text, length - done, at as usize + done]) }
+            unsafe { call(libc::SYS_pwrite64, [self.for_call(), text, length - done, at as usize + done]) }
         })
     }
 
@@ -208,7 +225,7 @@ impl Fd {
     pub fn begin_write_back(&self) {
         let flags = libc::SYNC_FILE_RANGE_WRITE as usize;
         // SAFETY: no memory is involved.
-        let _ = unsafe { call(libc::SYS_sync_file_range, [self.number as usize, 0, 0, flags]) };
+        let _ = unsafe { call(libc::SYS_sync_file_range, [self.for_call(), 0, 0, flags]) };
     }
 
     /// Appends `text` to a file that was opened for appending, or is new. `EFBIG` if the process may not write so far:
@@ -220,23 +237,23 @@ impl Fd {
         write_all(text.len(), |done| {
             let unwritten = text.get(done..).unwrap_or(b"");
             // SAFETY: the text is readable.
-            unsafe { call(libc::SYS_write, [self.number as usize, unwritten.as_ptr() as usize, unwritten.len()]) }
+            unsafe { call(libc::SYS_write, [self.for_call(), unwritten.as_ptr() as usize, unwritten.len()]) }
         })
     }
 
     pub fn stat(&self) -> Result<libc::stat> {
-        stat(self.number)
+        stat(self.for_call() as c_int)
     }
 
     pub fn set_mode(&self, mode: u32) -> Result {
         // SAFETY: no memory is involved.
-        unsafe { call(libc::SYS_fchmod, [self.number as usize, mode as usize]) }.map(drop)
+        unsafe { call(libc::SYS_fchmod, [self.for_call(), mode as usize]) }.map(drop)
     }
 
     /// Gives the file to the user `uid`.
     pub fn set_owner(&self, uid: u32) -> Result {
         // SAFETY: no memory is involved. The group stays.
-        unsafe { call(libc::SYS_fchown, [self.number as usize, uid as usize, u32::MAX as usize]) }.map(drop)
+        unsafe { call(libc::SYS_fchown, [self.for_call(), uid as usize, u32::MAX as usize]) }.map(drop)
     }
 
     /// Makes the file `length` bytes long. Fails with `EFBIG` as [`Fd::write`] does.
@@ -245,7 +262,7 @@ impl Fd {
             return Err(Errno(libc::EFBIG));
         }
         // SAFETY: no memory is involved.
-        unsafe { call(libc::SYS_ftruncate, [self.number as usize, length as usize]) }.map(drop)
+        unsafe { call(libc::SYS_ftruncate, [self.for_call(), length as usize]) }.map(drop)
     }
 
     /// Reserves disk space for a range, so that touching its mapping cannot fail; the file grows to cover it. Fails
@@ -258,7 +275,7 @@ impl Fd {
         if self.is_on_server() == Ok(true) {
             return Err(Errno(libc::EOPNOTSUPP));
         }
-        let arguments = [self.number as usize, 0, at as usize, length as usize];
+        let arguments = [self.for_call(), 0, at as usize, length as usize];
         // SAFETY: no memory is involved.
         uninterrupted(|| unsafe { call(libc::SYS_fallocate, arguments) }).map(drop)
     }
@@ -266,7 +283,7 @@ impl Fd {
     /// Maps `length` bytes from `at` on, shared. Where only single pages will be touched, the kernel does not read ahead.
     pub fn map(&self, at: u64, length: usize, sparse: bool) -> Result<*mut u8> {
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-        let arguments = [0, length, protection, libc::MAP_SHARED as usize, self.number as usize, at as usize];
+        let arguments = [0, length, protection, libc::MAP_SHARED as usize, self.for_call(), at as usize];
         // SAFETY: the kernel chooses a free range, and the advice changes no contents.
         unsafe {
             let address = call(libc::SYS_mmap, arguments)?;
@@ -285,16 +302,14 @@ impl Fd {
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
         let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as usize;
         // SAFETY: the caller owns the range.
-        unsafe {
-            call(libc::SYS_mmap, [address as usize, length, protection, flags, self.number as usize, at as usize])
-        }
-        .map(drop)
+        unsafe { call(libc::SYS_mmap, [address as usize, length, protection, flags, self.for_call(), at as usize]) }
+            .map(drop)
     }
 
     /// The file's file system, and how much of it is free.
     pub fn file_system(&self) -> Result<libc::statfs> {
         // SAFETY: the kernel fills the struct when it returns 0.
-        unsafe { filled_by(|system| call(libc::SYS_fstatfs, [self.number as usize, system])) }
+        unsafe { filled_by(|system| call(libc::SYS_fstatfs, [self.for_call(), system])) }
     }
 
     /// Whether the file is on a network file system or one in user space.
@@ -319,7 +334,7 @@ impl Fd {
         const F_SETSIG: c_int = 10;
         let control = |command: c_int, argument: c_int| {
             // SAFETY: no memory is involved.
-            unsafe { call(libc::SYS_fcntl, [self.number as usize, command as usize, argument as usize]) }
+            unsafe { call(libc::SYS_fcntl, [self.for_call(), command as usize, argument as usize]) }
         };
         // When somebody opens the file for writing while the lease is held (trace-cat --recover), the kernel sends a
         // signal. SIGIO, the default one, would end the host; SIGURG is ignored by default.
@@ -337,7 +352,7 @@ impl Fd {
     /// The next directory entries, as `getdents64` gives them; 0 bytes at the end.
     pub fn directory_entries(&self, buffer: &mut [u8]) -> Result<usize> {
         // SAFETY: the buffer is writable.
-        unsafe { call(libc::SYS_getdents64, [self.number as usize, buffer.as_mut_ptr() as usize, buffer.len()]) }
+        unsafe { call(libc::SYS_getdents64, [self.for_call(), buffer.as_mut_ptr() as usize, buffer.len()]) }
     }
 }
 

@@ -102,6 +102,11 @@ impl Hold {
     pub fn release(&self) {
         self.0.store(0, Release);
     }
+
+    /// Makes `holder` the one that has the right, in a forked child, where nobody else can take it.
+    pub fn hand_on(&self, holder: Holder) {
+        self.0.store(holder.word(), Release);
+    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use super::hold::Holder;
 use super::open_files::{has_unnoted, may_be_open};
 use super::process::{process_id, thread_exists};
 use super::stack::stack_pointer;
+use super::standard_numbers::is_standard;
 use super::time::{sleep, time_used_by};
 
 /// The numbers that a call concerns.
@@ -172,10 +173,10 @@ impl Announcement {
     }
 }
 
-/// Whether this number is, or may become, that of a file of this library.
+/// Whether this number is, or may become, that of a file of this library, also because it is free once the host has closed it.
 #[inline]
 pub fn may_be_ours(number: c_int) -> bool {
-    Numbers::one(number).may_be_open(|_| true) || has_unnoted()
+    is_standard(number) || Numbers::one(number).may_be_open(|_| true) || has_unnoted()
 }
 
 /// Calls `change`, which closes these numbers or gives them to the host, once no other thread than `lwp`, the calling one,

@@ -1,6 +1,8 @@
 mod call;
+mod copied_files;
 mod decimal;
 mod descriptor;
+pub mod descriptor_table;
 pub mod diagnostics;
 pub mod elf;
 mod fd;
@@ -29,12 +31,15 @@ mod process_name;
 pub mod seccomp;
 mod seccomp_filter;
 pub mod stack;
+pub mod stack_alignment;
+pub mod standard_numbers;
 pub mod thread_word;
 mod time;
 pub mod unwind_sections;
 pub mod user_dispatch;
 
 pub use call::{Errno, Result};
+pub use copied_files::{close_inherited, leave_table};
 pub use decimal::decimal;
 pub use fd::Fd;
 pub use hold::Hold;
@@ -49,12 +54,12 @@ pub use open::{
     FileIdentity, give_directory_to, is_directory_of, is_own_directory, read_proc, repeat_if_closed,
     set_owner_of_new_files,
 };
-pub use open_files::{close_abandoned, close_inherited, finish_writes, is_foreign};
+pub use open_files::{close_abandoned, finish_writes, is_foreign};
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{
-    as_file_system_user, counter_is_forbidden, is_only_thread, is_or_may_become_root, parent_id, process_id,
-    shares_memory, system_name, thread_exists, thread_id, thread_name, user_id, user_ids,
+    as_file_system_user, counter_is_forbidden, file_system_user, is_only_thread, is_or_may_become_root, parent_id,
+    process_id, shares_memory, system_name, thread_exists, thread_id, thread_name, user_id, user_ids,
 };
 pub use process_name::process_name;
 pub use time::{UnknownClockError, clock_gettime, read_pair, read_timespec, sleep, wait, wall_clock_error};

@@ -23,6 +23,14 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
+    /// The regular file at `path` that has no other name, if it belongs to the user `owner`.
+    pub fn of_single(path: &CStr, owner: u32) -> Option<FileIdentity> {
+        let is_meant = |stat: &libc::stat| {
+            stat.st_mode & libc::S_IFMT == libc::S_IFREG && stat.st_nlink == 1 && stat.st_uid == owner
+        };
+        path::stat(path).ok().filter(is_meant).map(|stat| identity(&stat))
+    }
+
     /// Whether `path` leads to this file.
     pub fn is_at(self, path: &CStr) -> bool {
         path::stat(path).is_ok_and(|stat| identity(&stat) == self)

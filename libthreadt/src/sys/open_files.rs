@@ -1,9 +1,8 @@
 //! Which descriptors are this library's, so that what a jump or a fork leaves open can be found and closed.
 //!
 //! Each open file has a *note* with its holder and its number. A jump out of a signal handler leaves the note; the same
-//! thread finds it at its next write ([`close_abandoned`]). What another thread has open at the moment of a fork is open in
-//! the child ([`close_inherited`]); the kernel copies the table of descriptors a little before it copies the memory, so the
-//! child examines all numbers that this library has ever had, which are few because numbers are used again.
+//! thread finds it at its next write ([`close_abandoned`]). What other threads have open when the kernel copies the table of
+//! descriptors is open in the copy (`copied_files`).
 //!
 //! A number alone proves nothing: the host may have closed it and got it for a file of its own. So every file is opened
 //! with flags that hardly a program gives for a regular file or a directory ([`MARK`]): `O_ASYNC` does nothing there, but the
@@ -12,12 +11,14 @@
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 
 use super::call::call;
-use super::descriptor::stat;
+use super::descriptor::{close, control, stat};
+use super::descriptor_table;
 use super::hold::Holder;
-use super::opened_before::{self, used_numbers};
+use super::opened_before::used_numbers;
+use super::standard_numbers;
 use super::time::sleep;
 
 /// What all files of this library are opened with.
@@ -49,13 +50,21 @@ pub struct Note {
     uses: AtomicU32,
     /// The file's inode number; 0 while it is not known.
     inode: AtomicU64,
+    /// The number is not the holder's any more ([`Note::disown`]).
+    is_disowned: AtomicBool,
 }
 
 const NOTES_MAX: usize = 128;
 /// Files in use without a note, because more than [`NOTES_MAX`] were.
 static UNNOTED: AtomicU32 = AtomicU32::new(0);
 static NOTES: [Note; NOTES_MAX] = [const {
-    Note { holder: AtomicU64::new(0), number: AtomicI32::new(NONE), uses: AtomicU32::new(0), inode: AtomicU64::new(0) }
+    Note {
+        holder: AtomicU64::new(0),
+        number: AtomicI32::new(NONE),
+        uses: AtomicU32::new(0),
+        inode: AtomicU64::new(0),
+        is_disowned: AtomicBool::new(false),
+    }
 }; NOTES_MAX];
 
 /// Threads begin their search for a free note at one of so many places, by their LWP ID: so that threads that write at
@@ -63,9 +72,6 @@ static NOTES: [Note; NOTES_MAX] = [const {
 pub const PLACES: usize = 16;
 /// Bit n: note n has been used. The other notes need not be examined.
 static USED: [AtomicU64; NOTES_MAX / 64] = [const { AtomicU64::new(0) }; NOTES_MAX / 64];
-
-/// How many numbers that are not open end a search of all.
-const HOLE: u32 = 1024;
 
 /// What [`Note::begin`] returns where no note is free.
 pub type NoteOrNone = Option<&'static Note>;
@@ -95,6 +101,7 @@ impl Note {
         if let Some(note) = free.map(|index| &NOTES[index % NOTES_MAX]) {
             note.count_use();
             note.inode.store(inode, Relaxed);
+            note.is_disowned.store(false, Relaxed);
             // ORDERING: Release; a child that finds the file open finds this, or the number.
             note.number.store(OPENING, Release);
             return Some(note);
@@ -116,8 +123,9 @@ impl Note {
         let number = self.number.load(Acquire);
         let closed = match number {
             NONE => true,
-            ..=OPENING => self.close_orphans(used_numbers(), is_left),
-            number => self.close_orphans(core::iter::once(number), is_left),
+            // In a table that another process uses, too, what nobody has noted here may be that one's.
+            ..=OPENING if !descriptor_table::may_be_shared() => self.close_orphans(used_numbers(), is_left),
+            number => self.close_orphans(known_number(number).into_iter(), is_left),
         };
         if closed {
             self.number.store(NONE, Relaxed);
@@ -147,7 +155,9 @@ impl Note {
         for number in numbers {
             let uses = uses();
             let Some(inode) = marked_inode(number).filter(|inode| wanted == 0 || wanted == *inode) else { continue };
-            if self.others().any(|other| known_number(other.number.load(Acquire)) == Some(number)) {
+            if self.others().any(|other| other.known_number() == Some(number)) {
+                // The other one's may be a number of another table.
+                certain &= !descriptor_table::may_differ();
                 continue;
             }
             if is_orphan(number, inode) && uses == self::uses() && UNNOTED.load(Acquire) == 0 {
@@ -160,7 +170,7 @@ impl Note {
     }
 
     /// The notes of other files that may be open.
-    fn others(&self) -> impl Iterator<Item = &'static Note> {
+    pub(super) fn others(&self) -> impl Iterator<Item = &'static Note> {
         used_notes().filter(|note| !ptr::eq(*note, self) && note.holder.load(Acquire) != 0)
     }
 
@@ -192,6 +202,56 @@ impl Note {
         self.number.store(MOVING - number, SeqCst);
     }
 
+    /// The number that the file has for certain, also one that it is about to give up.
+    pub(super) fn known_number(&self) -> Option<c_int> {
+        known_number(self.number.load(Acquire))
+    }
+
+    /// Whether the file is being opened, or moved, so that it may have a number that is not noted.
+    pub(super) fn is_opening(&self) -> bool {
+        self.holder.load(Acquire) != 0 && self.number.load(Acquire) <= OPENING
+    }
+
+    /// Whether the file is open by this number or, as far as the note tells, may be.
+    pub(super) fn may_have(&self, number: c_int) -> bool {
+        match self.number.load(Acquire) {
+            ..=OPENING => true,
+            noted => noted == number,
+        }
+    }
+
+    /// The holder.
+    pub(super) fn holder(&self) -> Option<Holder> {
+        Holder::from_word(self.holder.load(Acquire))
+    }
+
+    /// The file's inode number; 0 while it is not known.
+    pub(super) fn inode(&self) -> u64 {
+        self.inode.load(Relaxed)
+    }
+
+    /// Makes `holder` the one that has it, in a forked child.
+    pub(super) fn hand_on(&self, holder: Holder) {
+        self.holder.store(holder.word(), Relaxed);
+    }
+
+    /// Lets the holder go on without its file, which is open for others or not at all: whatever it does with it from now on
+    /// fails with `EBADF`, and it closes nothing.
+    pub(super) fn disown(&self) {
+        self.is_disowned.store(true, Relaxed);
+        self.number.store(NONE, Relaxed);
+    }
+
+    pub fn is_disowned(&self) -> bool {
+        self.is_disowned.load(Relaxed)
+    }
+
+    /// Forgets the file, in a forked child.
+    pub(super) fn forget(&self) {
+        self.number.store(NONE, Relaxed);
+        self.holder.store(0, Relaxed);
+    }
+
     /// Frees the note: the file is closed, or was not opened.
     pub fn end(note: NoteOrNone) {
         match note {
@@ -207,7 +267,7 @@ impl Note {
 }
 
 /// The notes that have been used.
-fn used_notes() -> impl Iterator<Item = &'static Note> {
+pub(super) fn used_notes() -> impl Iterator<Item = &'static Note> {
     // ORDERING: SeqCst, as the holders.
     USED.iter().enumerate().flat_map(|(word, bits)| {
         core::iter::successors(Some(bits.load(SeqCst)), |bits| Some(bits & bits.wrapping_sub(1)))
@@ -233,14 +293,8 @@ pub fn is_foreign(number: c_int) -> bool {
     flags.is_ok_and(|flags| flags as c_int & MARK != MARK)
 }
 
-/// The flags of a descriptor (`F_GETFL`, `F_GETFD`); none if it is not open.
-fn control(number: c_int, command: c_int) -> c_int {
-    // SAFETY: no memory is involved.
-    unsafe { call(libc::SYS_fcntl, [number as usize, command as usize]) }.map_or(0, |flags| flags as c_int)
-}
-
 /// The inode number of the file behind a descriptor if it is this library's.
-fn marked_inode(number: c_int) -> Option<u64> {
+pub(super) fn marked_inode(number: c_int) -> Option<u64> {
     if !is_marked(number) {
         return None;
     }
@@ -248,14 +302,8 @@ fn marked_inode(number: c_int) -> Option<u64> {
     matches!(stat.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR).then_some(stat.st_ino)
 }
 
-/// Closes a descriptor.
-pub fn close(number: c_int) {
-    // SAFETY: this library opened it.
-    let _ = unsafe { call(libc::SYS_close, [number as usize]) };
-}
-
 /// Makes a descriptor one that can neither be read nor written, only closed.
-fn detach(number: c_int) {
+pub(super) fn detach(number: c_int) {
     let flags = (libc::O_PATH | libc::O_CLOEXEC) as usize;
     // SAFETY: the path is NUL-terminated.
     let nowhere = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, c"/".as_ptr() as usize, flags, 0]) };
@@ -275,6 +323,7 @@ pub fn close_abandoned(lwp: u32, here: Option<usize>) {
             note.reclaim(&is_left);
         }
     }
+    standard_numbers::close_abandoned(is_left);
 }
 
 /// Waits, up to a second, until no file is open that another thread has open now, so that each write that it was about to
@@ -314,7 +363,8 @@ pub fn may_be_open(is_meant: impl Fn(c_int) -> bool, is_asked: impl Fn(u32) -> b
     used_notes().any(|note| {
         // ORDERING: SeqCst: see `host_numbers`.
         let noted = note.number.load(SeqCst);
-        let is_concerned = known_number(noted).is_some_and(&is_meant) || noted < 0 && opening;
+        let is_here = |number: c_int| is_meant(number) && (!descriptor_table::may_differ() || is_marked(number));
+        let is_concerned = known_number(noted).is_some_and(is_here) || noted < 0 && opening;
         is_concerned && note.holder.load(SeqCst) != 0 && is_asked(note.lwp())
     })
 }
@@ -324,59 +374,7 @@ pub fn has_unnoted() -> bool {
     UNNOTED.load(SeqCst) != 0
 }
 
-/// In a forked child, which has this thread alone: closes what the parent's other threads had open. If a signal handler
-/// forked, the thread goes on with what the handler interrupted, and closes its descriptor itself. Until then the
-/// descriptor leads nowhere ([`detach`]): the file is the parent's, which goes on as well.
-/// `lwp` was the forking thread's, 0 if that is not known, and `here` is where the stack is.
-pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
-    let is_live = |note: &Note| {
-        Holder::from_word(note.holder.load(Relaxed)).is_some_and(|holder| match lwp {
-            0 => holder.is_interrupted_at(here),
-            _ => holder.lwp() == lwp && !holder.is_abandoned(lwp, here),
-        })
-    };
-    let is_opening = |note: &Note| note.holder.load(Relaxed) != 0 && note.number.load(Relaxed) <= OPENING;
-    // What was being opened may be a file that is not known yet.
-    let is_unknown = |note: &Note| note.holder.load(Relaxed) != 0 && note.inode.load(Relaxed) == 0;
-    let may_be_unknown = UNNOTED.load(Relaxed) != 0 || used_notes().any(is_unknown);
-    // The memory of the notes may have been copied a little later than that of the known files.
-    let is_noted = |inode: u64| used_notes().any(|note| note.inode.load(Relaxed) == inode);
-    let is_known = |inode: u64| may_be_unknown || opened_before::has_opened(inode) || is_noted(inode);
-    let is_ours = |number: c_int| marked_inode(number).is_some_and(is_known);
-    for note in used_notes().filter(|note| is_live(note)) {
-        if let Some(number) = known_number(note.number.load(Relaxed)).filter(|number| is_ours(*number)) {
-            detach(number);
-        }
-    }
-    let is_kept = |number: c_int| {
-        used_notes().filter(|note| is_live(note)).any(|note| match note.number.load(Relaxed) {
-            ..=OPENING => true,
-            noted => noted == number,
-        })
-    };
-    let close_if_ours = |number: c_int| {
-        if is_ours(number) && !is_kept(number) {
-            close(number);
-        }
-    };
-    used_numbers().for_each(close_if_ours);
-    if UNNOTED.load(Relaxed) != 0 || used_notes().any(is_opening) {
-        // One that was being opened may have a number that was not noted yet.
-        let (mut number, mut unused) = (0, 0);
-        while unused < HOLE {
-            // SAFETY: no memory is involved.
-            let open = unsafe { call(libc::SYS_fcntl, [number as usize, libc::F_GETFD as usize]) }.is_ok();
-            unused = if open { 0 } else { unused + 1 };
-            close_if_ours(number);
-            number += 1;
-        }
-    }
-    for note in used_notes() {
-        let place = Holder::from_word(note.holder.load(Relaxed)).filter(|_| is_live(note));
-        note.holder.store(place.map_or(0, |holder| holder.of_thread(new_lwp).word()), Relaxed);
-        if place.is_none() {
-            note.number.store(NONE, Relaxed);
-        }
-    }
+/// Forgets files without a note, in a forked child.
+pub(super) fn forget_unnoted() {
     UNNOTED.store(0, Relaxed);
 }

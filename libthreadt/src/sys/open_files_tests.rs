@@ -8,49 +8,99 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicI32, AtomicU32};
 
-use super::open_files::{MARK, Note, close_abandoned, close_inherited, is_marked};
+use super::copied_files::{close_inherited, leave_table};
+use super::descriptor::{control, stat};
+use super::open_files::{MARK, Note, close_abandoned, is_marked};
 use super::opened_before::add_number;
 use super::stack::stack_pointer;
 use super::{Fd, process_id, sleep, thread_id};
 
 static CHILD: AtomicI32 = AtomicI32::new(0);
 static LWP: AtomicU32 = AtomicU32::new(0);
+static FLAGS: AtomicI32 = AtomicI32::new(0);
 
-/// Forks, as the host's handler may; the child then does what the hook of fork does.
-extern "C" fn fork(_: c_int) {
-    // SAFETY: the child calls only system calls.
-    let child = unsafe { libc::fork() };
+/// Makes a child, as the host's handler may; the child then does what it does at its first hook.
+extern "C" fn make_child(_: c_int) {
+    let flags = FLAGS.load(Relaxed) | libc::SIGCHLD;
+    // SAFETY: the child makes only system calls.
+    let child = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } as c_int;
     if child == 0 {
         close_inherited(LWP.load(Relaxed), thread_id(), stack_pointer());
     }
     CHILD.store(child, Relaxed);
 }
 
-/// A handler forks while the thread is about to write: only the parent writes.
+/// A handler makes a child while the thread is about to write: only the parent writes, whosever the table of descriptors is.
 #[test]
 fn a_child_does_not_continue_the_write_that_its_handler_interrupted() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("file");
-    let file = Fd::create(&CString::new(path.as_os_str().as_bytes()).unwrap(), libc::O_RDWR).unwrap().0;
     LWP.store(thread_id(), Relaxed);
     // SIGUSR2 is the interleaving scheduler's, which other tests run at the same time.
     // SAFETY: the handler only makes system calls.
-    unsafe {
-        libc::signal(libc::SIGUSR1, fork as *const () as libc::sighandler_t);
-        libc::raise(libc::SIGUSR1);
+    unsafe { libc::signal(libc::SIGUSR1, make_child as *const () as libc::sighandler_t) };
+    for flags in [0, libc::CLONE_FILES] {
+        let path = directory.path().join(flags.to_string());
+        let file = Fd::create(&CString::new(path.as_os_str().as_bytes()).unwrap(), libc::O_RDWR).unwrap().0;
+        FLAGS.store(flags, Relaxed);
+        // SAFETY: as above.
+        unsafe { libc::raise(libc::SIGUSR1) };
+        let child = CHILD.load(Relaxed);
+        // SAFETY: the text is readable.
+        let write = || unsafe { file.write_at(b"text".as_ptr(), 4, 0) };
+        if child == 0 {
+            let has_failed = write().is_err();
+            drop(file);
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(if has_failed { 7 } else { 8 }) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child of this test.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+        assert_eq!((write(), libc::WEXITSTATUS(status)), (Ok(()), 7), "process {}, flags {flags}", process_id());
+        assert_eq!(std::fs::read(path).unwrap(), b"text");
     }
-    let child = CHILD.load(Relaxed);
-    // SAFETY: the text is readable.
-    let written = unsafe { file.write_at(b"text".as_ptr(), 4, 0) };
+}
+
+/// A handler leaves the table of descriptors while the thread is about to write: nothing stays open in the other one.
+#[test]
+fn a_thread_that_leaves_a_table_leaves_no_file_there() {
+    extern "C" fn leave(_: c_int) {
+        leave_table(thread_id(), stack_pointer(), || {
+            // SAFETY: only this test's thread gets another table.
+            unsafe { libc::unshare(libc::CLONE_FILES) == 0 }
+        });
+    }
+    // A child, so that no other test uses its descriptors.
+    // SAFETY: the child makes system calls, and a thread.
+    let child = unsafe { libc::fork() };
     if child == 0 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = CString::new(directory.path().join("file").as_os_str().as_bytes()).unwrap();
+        let thread = std::thread::spawn(move || {
+            let file = Fd::create(&path, libc::O_RDWR).unwrap().0;
+            let number = (0..1024).find(|number| is_marked(*number)).unwrap();
+            // SAFETY: the handler only makes system calls.
+            unsafe {
+                libc::signal(libc::SIGURG, leave as *const () as libc::sighandler_t);
+                libc::raise(libc::SIGURG);
+            }
+            // SAFETY: the text is readable.
+            let written = unsafe { file.write_at(b"text".as_ptr(), 4, 0) };
+            // A file of the program's own gets the number.
+            // SAFETY: the path is NUL-terminated.
+            while unsafe { libc::open(c"/".as_ptr(), libc::O_RDONLY) } < number {}
+            drop(file);
+            (number, written.is_err() && control(number, libc::F_GETFD) == 0 && stat(number).is_ok())
+        });
+        let (number, is_right) = thread.join().unwrap();
+        drop(directory);
         // SAFETY: ends the child.
-        unsafe { libc::_exit(if written.is_err() { 7 } else { 8 }) };
+        unsafe { libc::_exit(if is_right && stat(number).is_err() { 7 } else { 8 }) };
     }
     let mut status = 0;
     // SAFETY: waits for the child of this test.
     unsafe { libc::waitpid(child, &mut status, 0) };
-    assert_eq!((written, libc::WEXITSTATUS(status)), (Ok(()), 7), "process {}", process_id());
-    assert_eq!(std::fs::read(path).unwrap(), b"text");
+    assert_eq!(libc::WEXITSTATUS(status), 7);
 }
 
 /// Opens a file that nothing closes: a jump has left the function before it could note the number.

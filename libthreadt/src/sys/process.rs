@@ -54,13 +54,19 @@ pub fn is_or_may_become_root() -> bool {
     user_ids().is_some_and(|ids| ids.contains(&0))
 }
 
+/// The user as whom the calling thread uses files.
+pub fn file_system_user() -> Option<u32> {
+    // SAFETY: no memory is involved. No user has this ID, so that the call changes nothing.
+    unsafe { call(libc::SYS_setfsuid, [u32::MAX as usize]) }.ok().map(|uid| uid as u32)
+}
+
 /// Runs `work` as the user `uid` as far as files are concerned, and only this thread. `None` if that is not permitted.
 pub fn as_file_system_user<T>(uid: u32, work: impl FnOnce() -> T) -> Option<T> {
     // The call returns the ID before, and does not report a failure.
     // SAFETY: no memory is involved.
     let set = |id: u32| unsafe { call(libc::SYS_setfsuid, [id as usize]) }.ok().map(|before| before as u32);
     let before = set(uid)?;
-    let result = (set(u32::MAX) == Some(uid)).then(work);
+    let result = (file_system_user() == Some(uid)).then(work);
     set(before);
     result
 }

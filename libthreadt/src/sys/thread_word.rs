@@ -1,8 +1,9 @@
-//! The library's one thread-local variable: a word that has the address of the thread's slot and two flags.
+//! The library's one thread-local variable: a word that has the address of the thread's slot and three flags.
 //!
 //! One flag is set in a thread that the kernel kills for every system call that this library could make (strict
-//! seccomp): no system call is made in such a thread. The other one is set while the thread is in the handler of
-//! `THR_TRACE_HANDLER`. With either the word is negative, so that whoever wants the slot sees with one comparison that
+//! seccomp): no system call is made in such a thread. Another one is set while the thread is in the handler of
+//! `THR_TRACE_HANDLER`. The third one is set when the thread makes a task that runs beside it and has its memory, this variable
+//! included. With any of them the word is negative, so that whoever wants the slot sees with one comparison that
 //! there is none to be used.
 //!
 //! The variable is of the initial-exec model, which needs no `__tls_get_addr` (that may allocate).
@@ -27,7 +28,8 @@ const UNUSABLE: usize = 1 << (usize::BITS - 1);
 /// Bits that are 0 in the address of a slot's control.
 const MUTED: usize = 1;
 const HANDLING: usize = 2;
-const FLAGS: usize = UNUSABLE | MUTED | HANDLING;
+const SHARED: usize = 4;
+const FLAGS: usize = UNUSABLE | MUTED | HANDLING | SHARED;
 
 #[inline(always)]
 fn load() -> *mut u8 {
@@ -133,8 +135,19 @@ pub fn set_handling(handling: bool) {
 fn set_flag(flag: usize, is_set: bool) {
     store(load().map_addr(|word| {
         let word = if is_set { word | flag } else { word & !flag };
-        if word & (MUTED | HANDLING) == 0 { word & !UNUSABLE } else { word | UNUSABLE }
+        if word & (MUTED | HANDLING | SHARED) == 0 { word & !UNUSABLE } else { word | UNUSABLE }
     }));
+}
+
+/// Whether another task may use this variable at the same time.
+#[inline]
+pub fn is_shared() -> bool {
+    load().addr() & SHARED != 0
+}
+
+/// From now on another task may use this variable, or not any more: a forked child has its own.
+pub fn set_shared(shared: bool) {
+    set_flag(SHARED, shared);
 }
 
 /// Where the calling thread's structure is, which no other living thread shares.
@@ -179,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_in_the_handler_keeps_its_address_and_its_other_flag() {
+    fn a_thread_keeps_its_address_and_its_other_flags() {
         let place = NonNull::new(core::ptr::without_provenance_mut::<u8>(0x7fff_ffff_f008));
         set_address(place);
         set_handling(true);
@@ -187,8 +200,11 @@ mod tests {
         set_muted(true);
         set_handling(false);
         assert_eq!((address(), address_in_any_thread(), is_handling(), is_muted()), (None, place, false, true));
+        set_shared(true);
         set_muted(false);
-        assert_eq!((address(), is_handling()), (place, false));
+        assert_eq!((address(), address_in_any_thread(), is_shared(), is_muted()), (None, place, true, false));
+        set_shared(false);
+        assert_eq!((address(), is_handling(), is_shared()), (place, false, false));
         set_address(None);
     }
 }

@@ -30,7 +30,7 @@ static SIZE_AT_LAST_READ: AtomicU64 = AtomicU64::new(0);
 /// trinfo's lines are the parent's, and this process has not read its own mappings.
 static ARE_PARENTS: AtomicBool = AtomicBool::new(false);
 
-/// How often the mappings are read because libraries are closed: readings must not take the program's time for ever.
+/// How often the mappings are read because libraries are closed, or code is met that is in none: readings must not take the program's time for ever.
 const READINGS_MAX: u32 = 4096;
 /// How often they were.
 static READINGS: AtomicU32 = AtomicU32::new(0);
@@ -41,6 +41,9 @@ const BYTES_MAX: usize = 1 << 22;
 static MISSING_SINCE: AtomicU64 = AtomicU64::new(0);
 /// trinfo has that time.
 static IS_PARTIAL_WRITTEN: AtomicBool = AtomicBool::new(false);
+
+/// Where code of no module was met: where the mappings begin and end that had it.
+static MET: [[AtomicU64; 2]; 64] = [const { [const { AtomicU64::new(0) }; 2] }; 64];
 
 /// Longest build ID that is written, bytes.
 const BUILD_ID_MAX: usize = 32;
@@ -99,6 +102,34 @@ fn write_partial(writer: &mut InfoWriter) {
     let since = MISSING_SINCE.load(Relaxed);
     if since != 0 && !IS_PARTIAL_WRITTEN.swap(true, Relaxed) {
         KeptLines { writer, time: Some(since) }.begin_group(b"maps_partial ");
+    }
+}
+
+/// Whether the mappings were read since the code at an address was met, or are not to be read any more.
+pub fn is_met(address: u64) -> bool {
+    READINGS.load(Relaxed) >= READINGS_MAX || met_range(address).is_some()
+}
+
+fn met_range(address: u64) -> Option<&'static [AtomicU64; 2]> {
+    // ORDERING: Relaxed; of a range that is being changed an address may be in it or not.
+    MET.iter().find(|[start, end]| (start.load(Relaxed)..end.load(Relaxed)).contains(&address))
+}
+
+/// Code was met in no module: as [`write_new`], so that trinfo has its mapping. What has no executable mapping is no code, and
+/// not looked for again.
+pub fn write_met(writer: &mut InfoWriter, address: u64) {
+    let number = READINGS.load(Relaxed);
+    READINGS.store(number + 1, Relaxed);
+    write_new(writer);
+    // SAFETY: the one writer of trinfo calls this.
+    let range = unsafe { PRESENT_LINES.get_mut() }.range_of(address);
+    let page = address & !0xfff;
+    let range = range.unwrap_or(page..page.saturating_add(0x1000));
+    // An older one is replaced, where all are used.
+    let unused = MET.iter().find(|[start, end]| start.load(Relaxed) >= end.load(Relaxed));
+    if let Some([start, end]) = unused.or(MET.get(number as usize % MET.len())) {
+        start.store(range.start, Relaxed);
+        end.store(range.end, Relaxed);
     }
 }
 
@@ -188,6 +219,9 @@ pub fn write_new(writer: &mut InfoWriter) {
             lines.raw(b" ");
             lines.hex(range.end);
             lines.raw(b"\n");
+            if let Some([_, end]) = met_range(range.start) {
+                end.store(0, Relaxed);
+            }
         });
         SIZE_AT_LAST_READ.store(size.unwrap_or(0), Relaxed);
     }

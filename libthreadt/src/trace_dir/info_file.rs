@@ -22,6 +22,8 @@ pub struct InfoWriter {
     length: usize,
     /// The last write has failed, perhaps within a line.
     has_failed: bool,
+    /// The file has just been made in the place of one that was removed.
+    is_anew: bool,
 }
 
 static WRITER: SetOnce<InfoWriter> = SetOnce::new(InfoWriter {
@@ -31,6 +33,7 @@ static WRITER: SetOnce<InfoWriter> = SetOnce::new(InfoWriter {
     text: [0; 4096],
     length: 0,
     has_failed: false,
+    is_anew: false,
 });
 /// The right to use the writer.
 static WRITING: Hold = Hold::new();
@@ -169,6 +172,7 @@ impl InfoWriter {
         }
         let path = path::trace_file(&mut self.path, directory::path(), own_name());
         self.length = 0;
+        let before = self.known;
         match sys::repeat_if_closed(|| open(path, &mut self.known)) {
             Ok(fd) => self.fd = Some(fd),
             // Something else has the name.
@@ -177,10 +181,16 @@ impl InfoWriter {
             }
             Err(_) => {}
         }
+        self.is_anew = before.is_some() && before != self.known;
         if core::mem::take(&mut self.has_failed) {
             self.raw(b"\n");
         }
         self.fd.is_some()
+    }
+
+    /// Whether the file lacks what was written before, because somebody has removed that one.
+    pub fn is_anew(&self) -> bool {
+        self.is_anew
     }
 
     /// Writes what was added; whether all has been written that was added since the file was opened. The records are

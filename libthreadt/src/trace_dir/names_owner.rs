@@ -174,10 +174,26 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
     Ok(NamesHolder::Dead(owner.map_or(0, |owner| owner.start_time)))
 }
 
+/// Whether the trbuf of this generation is certainly not any more where it was made.
+pub fn is_trbuf_removed(generation: usize) -> bool {
+    let trbuf = trbuf(generation);
+    let path = path::in_buffer(trbuf.path.get());
+    match path::stat(path) {
+        Ok(_) => !trbuf.identity.get().is_at(path),
+        // A thread that has given up its rights may not look there.
+        Err(errno) => errno == Errno(libc::ENOENT),
+    }
+}
+
 pub fn open_trbuf(generation: usize) -> Result<Fd> {
     let trbuf = trbuf(generation);
     let path = path::in_buffer(trbuf.path.get());
     Fd::open_known(path, libc::O_RDWR, *trbuf.identity.get(), false, sys::thread_id()).map(|(fd, _)| fd)
+}
+
+/// The user to whom the trbuf of a generation of files belonged when it was claimed.
+pub fn owner_of_files(generation: usize) -> u32 {
+    trbuf(generation).identity.get().owner
 }
 
 /// Moves to the subdirectory for the user `uid`, for whom this thread works; `true` if this process has moved.

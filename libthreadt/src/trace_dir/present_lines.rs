@@ -31,6 +31,12 @@ impl PresentLines {
         self.count == self.lines.len()
     }
 
+    /// The mapping that has an address.
+    pub fn range_of(&self, address: u64) -> Option<Range<u64>> {
+        let ranges = self.lines.iter().take(self.count).map(|line| line.start..line.end);
+        ranges.into_iter().find(|range| range.contains(&address))
+    }
+
     pub fn begin_reading(&mut self) {
         self.reading += 1;
     }

@@ -8,26 +8,32 @@ use crate::sys::{PAGE, is_readable};
 #[derive(Clone, Debug)]
 pub struct BoundedMemory {
     range: Range<usize>,
-    /// The page that was probed last, readable.
-    readable_page: usize,
+    /// Pages that can be read: the one that was probed last, and those around it that were probed before.
+    readable: Range<usize>,
 }
 
 impl BoundedMemory {
     /// The memory of this range.
     pub fn new(range: Range<usize>) -> BoundedMemory {
-        BoundedMemory { range, readable_page: usize::MAX }
+        BoundedMemory { range, readable: 0..0 }
     }
 
     /// As [`BoundedMemory::new`]; the range begins in the stack frame of a function that is running, and so does not have to be
     /// probed there.
     pub fn beginning_readable(range: Range<usize>) -> BoundedMemory {
-        let readable_page = range.start & !(PAGE - 1);
-        BoundedMemory { range, readable_page }
+        let page = range.start & !(PAGE - 1);
+        BoundedMemory { range, readable: page..page.saturating_add(PAGE) }
     }
 
     /// Where the range ends.
     pub fn end(&self) -> usize {
         self.range.end
+    }
+
+    /// Up to where it can be read from its beginning on, without another probe. What is there may end before the beginning.
+    #[inline(always)]
+    pub fn readable_end(&self) -> usize {
+        if self.readable.contains(&self.range.start) { self.readable.end.min(self.range.end) } else { 0 }
     }
 
     /// Takes what is below `start` out of the range.
@@ -41,7 +47,7 @@ impl BoundedMemory {
         if !self.range.contains(&address) || !self.is_page_readable(address) {
             return None;
         }
-        // SAFETY: the kernel has just read from this page. Stacks and modules stay while this thread runs on them.
+        // SAFETY: the kernel has read from this page. Stacks and modules stay while this thread runs on them.
         Some(unsafe { (address as *const u8).read_volatile() })
     }
 
@@ -56,16 +62,26 @@ impl BoundedMemory {
         Some(unsafe { (address as *const usize).read_volatile() })
     }
 
-    /// Whether the page of an address can be read: the last one that was probed is not probed again.
+    /// Whether the page of an address can be read. It is not probed again as long as only adjoining ones were probed since.
     #[inline]
     fn is_page_readable(&mut self, address: usize) -> bool {
-        let page = address & !(PAGE - 1);
-        if page != self.readable_page {
-            if !is_readable(page) {
-                return false;
-            }
-            self.readable_page = page;
+        self.readable.contains(&address) || self.probe(address & !(PAGE - 1))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn probe(&mut self, page: usize) -> bool {
+        if !is_readable(page) {
+            return false;
         }
+        let end = page.saturating_add(PAGE);
+        self.readable = if page == self.readable.end {
+            self.readable.start..end
+        } else if end == self.readable.start {
+            page..self.readable.end
+        } else {
+            page..end
+        };
         true
     }
 

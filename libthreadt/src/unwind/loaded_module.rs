@@ -69,7 +69,7 @@ impl LoadedModule {
 
     /// The module that has code at an address.
     pub fn at(address: usize) -> Option<LoadedModule> {
-        if !next_functions::_dl_find_object.is_known() {
+        if !LoadedModule::are_all_known() {
             return noted_module(address);
         }
         // SAFETY: glibc's function with a struct of its layout. It only compares the address.
@@ -82,6 +82,11 @@ impl LoadedModule {
         };
         let FoundObject { map_start, map_end, eh_frame_header, link_map, .. } = found;
         (result == 0).then(|| LoadedModule::new(map_start..map_end, eh_frame_header, link_map))
+    }
+
+    /// Whether each module is found, and not only those that were loaded at the start.
+    pub fn are_all_known() -> bool {
+        next_functions::_dl_find_object.is_known()
     }
 
     /// The memory that may have its unwind sections: offsets from the header have 32 bits.

@@ -80,48 +80,89 @@ impl UnwindRule {
             | u64::from(self.rbp.place as u8) << 8
             | u64::from(self.rbx.place as u8) << 12
             | u64::from(self.return_address.place as u8) << 16
-            | u64::from(self.is_signal_frame) << 24;
+            | u64::from(self.is_signal_frame) << 24
+            | self.shape();
         Some(PackedRule([
             kinds | u64::from(self.cfa_offset as u32) << 32,
             u64::from(self.rbp.offset as u32) | short(self.rbx)? << 32 | short(self.return_address)? << 48,
         ]))
     }
+
+    /// What [`PackedRule::shape`] is to say.
+    fn shape(&self) -> u64 {
+        const SAVED_LIKE_RETURN_ADDRESS: SavedRegister = SavedRegister { place: SavedAt::Cfa, offset: -WORD };
+        let lowest = match self.base {
+            CfaBase::Rsp => -self.cfa_offset,
+            _ => i32::MIN,
+        };
+        let is_in_frame = |saved: SavedRegister| match saved.place {
+            SavedAt::Same => true,
+            SavedAt::Cfa => (lowest..=-2 * WORD).contains(&saved.offset) && saved.offset % WORD == 0,
+            _ => false,
+        };
+        if self.is_signal_frame
+            || self.return_address != SAVED_LIKE_RETURN_ADDRESS
+            || !is_in_frame(self.rbp)
+            || !is_in_frame(self.rbx)
+        {
+            return 0;
+        }
+        match self.base {
+            CfaBase::Rsp if self.cfa_offset >= WORD && self.cfa_offset % WORD == 0 => ON_RSP,
+            CfaBase::Rbp if self.cfa_offset == 2 * WORD => ON_RBP,
+            _ => 0,
+        }
+    }
+}
+
+const WORD: i32 = 8;
+
+/// In a packed rule: its shape.
+const ON_RSP: u64 = 1 << 25;
+const ON_RBP: u64 = 1 << 26;
+
+/// What nearly all rules of compilers look like. The return address is the word below the canonical frame address, and what is saved
+/// of rbp and rbx is saved below that, at a multiple of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UsualShape {
+    /// The canonical frame address is above rsp, by a multiple of a word, and what is saved is not below rsp.
+    OnRsp,
+    /// It is two words above rbp.
+    OnRbp,
 }
 
 /// A rule in two words.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedRule(pub [u64; 2]);
 
-/// A rule that nearly all functions of compilers have: the canonical frame address is a register and an offset, and what is
-/// saved is saved at an offset from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UsualRule {
-    pub is_from_rbp: bool,
-    pub cfa_offset: i32,
-    /// Where rbp is saved; `None` if it has not been changed.
-    pub rbp_offset: Option<i32>,
-    /// Where rbx is saved; `None` if it has not been changed.
-    pub rbx_offset: Option<i16>,
-    pub return_address_offset: i16,
-}
-
 impl PackedRule {
-    /// The rule, if it is a usual one.
+    /// The shape of a usual rule.
     #[inline(always)]
-    pub fn usual(self) -> Option<UsualRule> {
-        const RBP_SAVED: u32 = (SavedAt::Cfa as u32) << 8;
-        const RBX_SAVED: u32 = (SavedAt::Cfa as u32) << 12;
-        const FROM_RSP: u32 = CfaBase::Rsp as u32 | (SavedAt::Cfa as u32) << 16;
-        const FROM_RBP: u32 = CfaBase::Rbp as u32 | (SavedAt::Cfa as u32) << 16;
-        let PackedRule([kinds, offsets]) = self;
-        let base = kinds as u32 & !(RBP_SAVED | RBX_SAVED);
-        (base == FROM_RSP || base == FROM_RBP).then_some(UsualRule {
-            is_from_rbp: base == FROM_RBP,
-            cfa_offset: (kinds >> 32) as i32,
-            rbp_offset: (kinds as u32 & RBP_SAVED != 0).then_some(offsets as i32),
-            rbx_offset: (kinds as u32 & RBX_SAVED != 0).then_some((offsets >> 32) as i16),
-            return_address_offset: (offsets >> 48) as i16,
-        })
+    pub fn shape(self) -> Option<UsualShape> {
+        match self.0[0] {
+            kinds if kinds & ON_RSP != 0 => Some(UsualShape::OnRsp),
+            kinds if kinds & ON_RBP != 0 => Some(UsualShape::OnRbp),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    pub fn cfa_offset(self) -> i32 {
+        (self.0[0] >> 32) as i32
+    }
+
+    /// Where a usual rule has rbp, below the canonical frame address; `None` if it has not been changed.
+    #[inline(always)]
+    pub fn rbp_offset(self) -> Option<isize> {
+        const SAVED: u64 = (SavedAt::Cfa as u64) << 8;
+        (self.0[0] & SAVED != 0).then_some(self.0[1] as i32 as isize)
+    }
+
+    /// As [`PackedRule::rbp_offset`].
+    #[inline(always)]
+    pub fn rbx_offset(self) -> Option<isize> {
+        const SAVED: u64 = (SavedAt::Cfa as u64) << 12;
+        (self.0[0] & SAVED != 0).then_some((self.0[1] >> 32) as i16 as isize)
     }
 
     /// The rule; `None` if the words are none's.

@@ -5,6 +5,7 @@ use super::call_stack::{CallStack, FrameRegisters};
 use super::cfi::{Alignment, RuleBuilder};
 use super::eh_frame::rule_of;
 use super::loaded_module::LoadedModule;
+use super::rule_cache::forget_rules;
 use crate::glibc::next_functions;
 
 /// SplitMix64.
@@ -28,7 +29,8 @@ fn stack_word(random: &mut SeededRandom, stack: usize, size: usize) -> usize {
     let code = [rule_of as *const (), libc::qsort as *const (), libc::strtol as *const ()].map(|it| it.addr());
     match random.below(4) {
         0 => random.next() as usize,
-        1 => code[random.below(code.len())] + random.below(200),
+        // Some are met again and again.
+        1 => code[random.below(code.len())] + random.below(200) / (1 + 24 * random.below(2)),
         2 => stack + random.below(size + 64),
         _ => (stack + random.below(size)) & !15,
     }
@@ -50,10 +52,21 @@ fn walks_over_wild_stacks_end() {
         let registers = FrameRegisters {
             rip: stack_word(&mut random, start, size),
             rsp: start + random.below(size),
-            rbp: Some(stack_word(&mut random, start, size)),
-            rbx: Some(stack_word(&mut random, start, size)),
+            rbp: stack_word(&mut random, start, size),
+            rbx: stack_word(&mut random, start, size),
         };
-        longest = longest.max(CallStack::above(registers).count());
+        // What other stacks have left in the cache leads nowhere else than no cache, rules without callers, and all of it.
+        let walks = [0, 1, 2, 3].map(|walk| {
+            if walk == 1 {
+                forget_rules();
+            }
+            let mut places = [0; 128];
+            let mut stack = CallStack::above(registers);
+            let taken = stack.take_into(&mut places);
+            (places[..taken].to_vec(), stack.is_cut())
+        });
+        assert!(walks.iter().all(|walk| *walk == walks[0]), "{registers:?}: {walks:x?}");
+        longest = longest.max(walks[0].0.len());
     }
     assert!(longest > 3, "no wild stack had frames: {longest}");
 }

@@ -54,6 +54,12 @@ int main(int argc, char **argv) {
         int ends[2];
         if (pipe2(ends, O_CLOEXEC))
             return 2;
+        // Standard descriptors that are closed stay free.
+        for (int end = 0; end < 2; end++) {
+            int low = ends[end];
+            ends[end] = fcntl(low, F_DUPFD_CLOEXEC, 10);
+            close(low);
+        }
         usleep(2000);
         pid_t child = strcmp(argv[2], "fork") == 0    ? fork()
                       : strcmp(argv[2], "_Fork") == 0 ? _Fork()

@@ -4,7 +4,7 @@
 //   thread N         the same in a thread that is joined
 //   threads T N      the same in T threads at once, each with a mutex of its own
 //   nofile N, fsize N, as N    lowers a limit; `as` to what the process has now and N bytes more
-//   chdir DIR, chroot DIR, setuid UID
+//   chdir DIR, chroot DIR, setuid UID, seteuid UID
 //   run COMMAND      by the shell, without the library
 //   deny             a seccomp filter: every further open fails with EPERM
 //   keep LEAST MOST  a seccomp filter that kills for closing one of these descriptors
@@ -292,6 +292,8 @@ int main(int argc, char **argv) {
             refused_for_all(number);
         else if (strcmp(step, "setuid") == 0)
             CHECK(setgid(number) == 0 && setuid(number) == 0);
+        else if (strcmp(step, "seteuid") == 0)
+            CHECK(seteuid(number) == 0);
         else if (strcmp(step, "run") == 0) {
             unsetenv("LD_PRELOAD");
             CHECK(system(value) == 0);

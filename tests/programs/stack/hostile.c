@@ -41,6 +41,18 @@ static void generated_code(void)
 	generated(without_frame, sizeof without_frame)(fail);
 }
 
+/* Code that is made and removed again, one after the other, most of it at the same address. */
+static void removed_code(void)
+{
+	static const unsigned char with_frame[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
+	for (int i = 0; i < 3; i++) {
+		caller *code = generated(with_frame, sizeof with_frame);
+		code(fail);
+		code(fail);
+		munmap((void *)(uintptr_t)code, PAGE);
+	}
+}
+
 /* Calls `function` on another stack that ends at `top`, with this rbp; the frame says nothing about it. */
 void call_on(void (*function)(void), void *top, void *rbp);
 __asm__(".text\n"
@@ -172,6 +184,8 @@ int main(int argc, char **argv)
 	pthread_mutex_lock(&held);
 	if (strcmp(name, "generated") == 0)
 		generated_code();
+	else if (strcmp(name, "removed") == 0)
+		removed_code();
 	else if (strcmp(name, "edge") == 0)
 		edge();
 	else if (strcmp(name, "overwritten") == 0)

@@ -7,13 +7,12 @@ use std::io::{self, IsTerminal as _, Write as _};
 use super::analysis_inputs::{AnalysisInputs, for_each_batch, output_name};
 use super::print::selected_paths;
 use crate::merge::{Merge, MergeLimits};
-use crate::options::{CommandError, FailCondition, Options, ReportFormat, ReportObject, ReportOptions, ReportTable};
+use crate::options::{CommandError, FailCondition, Options, ReportObject, ReportOptions};
 use crate::output::destination::Output;
-use crate::report::contention::{Analysis, ContentionShares, Moment, NumericRecord, WaitGraph, WaitSelection};
-use crate::report::page::{
-    PageOptions, ReportView, append_comparison, append_csv, append_folded, append_html, append_page, append_profile,
-    write_document,
+use crate::report::contention::{
+    Analysis, AnalysisParts, ContentionShares, Moment, NumericRecord, WaitGraph, WaitSelection,
 };
+use crate::report::page::{ReportView, write_report};
 use crate::report::process_info::ProcessInfo;
 use crate::report::recorded_process::RecordedProcess;
 use crate::report::runs;
@@ -21,9 +20,6 @@ use crate::report::trace_names::name_futex_site;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::symbols::{Aliases, Symbolizer};
-
-/// How many rows the tables of the page have.
-const TOP: usize = 10;
 
 /// What a report found that is an exit status of its own.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,13 +72,13 @@ fn report_with(
     diagnostics: &Diagnostics,
 ) -> Result<ReportOutcome, CommandError> {
     let symbols = symbolizer(options)?;
-    let read = |options: &ReportOptions| AnalysedTrace::read_objects(options, &symbols, diagnostics);
-    let Some(trace) = read(options)? else { return Ok(ReportOutcome::default()) };
+    let read = |options: &ReportOptions, parts| AnalysedTrace::read_objects(options, parts, &symbols, diagnostics);
+    let Some(trace) = read(options, AnalysisParts::of_report(options))? else { return Ok(ReportOutcome::default()) };
     let mut view = trace.view(&symbols);
     if let Some(old) = &options.against {
         let paths = vec![old.clone()];
         let options = ReportOptions { paths, last: false, run: None, all_runs: false, ..options.clone() };
-        let Some(old) = read(&options)? else { return Ok(ReportOutcome::default()) };
+        let Some(old) = read(&options, AnalysisParts::COMPARED)? else { return Ok(ReportOutcome::default()) };
         view.compare_with(&old.view(&symbols));
     }
     write_report(&view, options, &mut write)
@@ -114,36 +110,6 @@ fn check_limits(
     if unknown.is_empty() { Ok(is_exceeded) } else { Err(CommandError::Usage(unknown.join("\n"))) }
 }
 
-/// Writes the report in the format that the options ask for. A document may be so large that it is written while it is made.
-fn write_report(
-    view: &ReportView,
-    options: &ReportOptions,
-    write: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<()> {
-    let text = &mut Vec::new();
-    match options.format {
-        ReportFormat::Json => return write_document(view, write),
-        ReportFormat::Csv => {
-            let top = options.top.unwrap_or(usize::MAX);
-            append_csv(view, options.by.unwrap_or(ReportTable::Object), top, text)
-        }
-        ReportFormat::Folded => append_folded(view, text),
-        ReportFormat::Pprof => append_profile(view, text),
-        ReportFormat::Html => append_html(view, options.top, text),
-        ReportFormat::Text => {
-            let by = options.by;
-            let top = options.top.unwrap_or(if by.is_some() { usize::MAX } else { TOP });
-            let paths: Vec<String> = options.paths.iter().map(|path| path.display().to_string()).collect();
-            let page = PageOptions { top, by, paths: paths.join(" ") };
-            match &view.comparison {
-                Some(comparison) => append_comparison(view, comparison, &page, text),
-                None => append_page(view, &page, text),
-            }
-        }
-    }
-    write(text)
-}
-
 /// A trace that has been read and analysed.
 struct AnalysedTrace {
     analysis: Analysis,
@@ -158,6 +124,7 @@ impl AnalysedTrace {
     /// could be read, which has been reported: an earlier output stays.
     fn read_objects(
         options: &ReportOptions,
+        parts: AnalysisParts,
         symbols: &Symbolizer,
         diagnostics: &Diagnostics,
     ) -> Result<Option<AnalysedTrace>, CommandError> {
@@ -169,19 +136,21 @@ impl AnalysedTrace {
             }
         }
         if !names.is_empty() {
-            let Some(all) = AnalysedTrace::read(options, Vec::new(), symbols, diagnostics)? else { return Ok(None) };
+            let all = AnalysedTrace::read(options, AnalysisParts::NONE, Vec::new(), symbols, diagnostics)?;
+            let Some(all) = all else { return Ok(None) };
             let view = all.view(symbols);
             for name in names {
                 let found = view.address_of(name);
                 addresses.push(found.map_err(|problem| CommandError::Usage(format!("--object '{name}': {problem}")))?);
             }
         }
-        AnalysedTrace::read(options, addresses, symbols, diagnostics)
+        AnalysedTrace::read(options, parts, addresses, symbols, diagnostics)
     }
 
     /// Reads the trace, for a report on all its objects or those at these addresses.
     fn read(
         options: &ReportOptions,
+        parts: AnalysisParts,
         objects: Vec<u64>,
         symbols: &Symbolizer,
         diagnostics: &Diagnostics,
@@ -198,6 +167,7 @@ impl AnalysedTrace {
         let start = merge.span().map_or(0, |(start, _)| start);
         let selection = WaitSelection { objects, ..selection(options, start) };
         let mut analysis = trace.analysis(selection);
+        analysis.limit_to(parts);
         analysis.shares = options.format.has_stacks().then(ContentionShares::default);
         let mut moment = options.at.map(|at| Moment::new(at.resolve(start)));
         let mut take = |records: &[u8]| {

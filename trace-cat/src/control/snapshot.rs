@@ -27,8 +27,8 @@ use crate::trace::record_text::RecordText;
 pub fn copy(processes: &[ControlledProcess], directory: &Path, diagnostics: &Diagnostics) -> Result<(), CommandError> {
     let name_error = |error| Error::new(directory.display().to_string(), error);
     make_empty(directory, "--snapshot").map_err(name_error)?;
-    let paths: Vec<PathBuf> = processes.iter().map(|process| process.path.clone()).collect();
-    let inputs = inputs::collect(&paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
+    let files = processes.iter().filter_map(ControlledProcess::files).collect();
+    let inputs = inputs::collect_processes(files, &DescriptorBudget::half_of_the_limit(), diagnostics);
     for text in &inputs.texts {
         copy_text(text, directory).map_err(name_error)?;
     }
@@ -100,4 +100,32 @@ fn copy_info(process: &ControlledProcess, lines: &str, directory: &Path) -> io::
 
 fn none_if_absent(error: io::Error) -> io::Result<Vec<u8>> {
     if error.kind() == io::ErrorKind::NotFound { Ok(Vec::new()) } else { Err(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::diagnostics::tests::recorded_diagnostics;
+    use crate::testing::test_trace::{TestTrace, record_lines};
+
+    /// It has removed its trbuf, and what it had in its buffers is in its record files.
+    #[test]
+    fn a_process_that_has_ended_since_it_was_found_is_copied() {
+        let trace = TestTrace::new();
+        let records = record_lines(1..9, 1);
+        trace
+            .file("tr.0000001.000", &records)
+            .file("tr.0000002.000", record_lines(1..9, 2))
+            .file("trinfo.0000001", "format 1\n");
+        let process =
+            ControlledProcess { path: trace.path("trbuf.0000001"), pid: 1, pid_here: Some(1), is_of_directory: true };
+        let (diagnostics, messages) = recorded_diagnostics();
+        let directory = trace.path("snapshot");
+        copy(&[process], &directory, &diagnostics).unwrap();
+        assert_eq!((messages.text(), diagnostics.has_damage()), (String::new(), false));
+        let copied = |name| fs::read_to_string(directory.join(name)).ok();
+        assert_eq!(copied("tr.0000001.000"), Some(records));
+        assert_eq!(copied("trinfo.0000001").as_deref(), Some("format 1\n"));
+        assert_eq!(copied("tr.0000002.000"), None);
+    }
 }

@@ -135,7 +135,11 @@ fn is_of_living(trbuf: &Path, number: u32) -> bool {
 fn trbufs_of(pid: u32) -> io::Result<Vec<PathBuf>> {
     let process = Path::new("/proc").join(pid.to_string());
     let maps = fs::read_to_string(process.join("maps"))?;
-    let number = own_number(&process)?;
+    let status = fs::read_to_string(process.join("status"))?;
+    if status.lines().any(|line| line.starts_with("State:\tZ") || line.starts_with("State:\tX")) {
+        return Err(io::Error::other("this process has ended"));
+    }
+    let number = own_number(&status)?;
     let mut paths = Vec::new();
     for path in maps.lines().filter_map(|line| Some(Path::new(&line[line.find('/')?..]))) {
         // A child that has recorded nothing yet may have its parent's.
@@ -151,9 +155,8 @@ fn trbufs_of(pid: u32) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The ID by which a process knows itself, in its own PID namespace.
-fn own_number(process: &Path) -> io::Result<u32> {
-    let status = fs::read_to_string(process.join("status"))?;
+/// The ID by which a process knows itself, in its own PID namespace, by its `status`.
+fn own_number(status: &str) -> io::Result<u32> {
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
     let number = numbers.split_whitespace().next_back().and_then(|number| number.parse().ok());
     number.ok_or_else(|| io::Error::other("its process ID is not known"))

@@ -5,10 +5,13 @@ use std::collections::HashMap;
 use spec::Event;
 use spec::futex_locks::{FUTEX_CONDITIONS, FUTEX_LIBRARIES, FUTEX_LOCKS, FutexLock};
 
-use super::contention::Analysis;
+use super::contention::{Analysis, OTHER_SITES};
 use super::recorded_process::RecordedProcess;
 use crate::record::call_stack::CUT_OFF_FRAME;
 use crate::symbols::{CodeAddress, CodeFrame, Symbolizer};
+
+/// What stands for sites of which there were too many to keep each.
+pub const OTHER_SITES_NAME: &str = "[other sites]";
 
 /// An analysis, with what names its threads, processes and sites.
 #[derive(Clone, Copy)]
@@ -47,6 +50,9 @@ impl<'a> TraceNames<'a> {
     /// Function, file and line of a site, or its module and offset; `None` if the site is not known.
     pub fn place(&self, site: u32) -> Option<String> {
         let state = self.analysis.sites.sites.get(site as usize).filter(|_| site > 0)?;
+        if state.address == OTHER_SITES {
+            return Some(OTHER_SITES_NAME.to_owned());
+        }
         let stack = self.analysis.sites.stack(site);
         let code: Vec<CodeAddress> =
             stack.addresses.into_iter().map(|address| self.code(state.process, address, state.time)).collect();

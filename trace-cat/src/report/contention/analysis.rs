@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
+use super::analysis_parts::AnalysisParts;
 use super::blame_limits::BlameLimits;
 use super::call_sites::SiteTable;
 use super::contention_shares::ContentionShares;
@@ -30,6 +31,7 @@ pub struct Analysis {
     /// The code of the programs that processes executed one after the other, where they have closed libraries.
     pub changed_code: HashMap<u32, Vec<CodeMaps>>,
     pub selection: WaitSelection,
+    pub parts: AnalysisParts,
     /// The record in progress is in the selected time.
     pub is_counting: bool,
     pub processes: Vec<ProgramState>,
@@ -66,7 +68,8 @@ pub struct Analysis {
     pub execs: u32,
     /// Creations of threads without a record so far, by process and pthread_t.
     pub creations: HashMap<(u32, u64), Creation, RandomState>,
-    pub order: LockOrder,
+    /// `None` if nobody asks for it.
+    pub order: Option<LockOrder>,
     /// The possible deadlocks, and how many groups of locks were too large to be searched for one.
     pub cycles: Vec<LockCycle>,
     pub cycles_left_out: u64,
@@ -129,6 +132,7 @@ impl Analysis {
             knowledge,
             changed_code: HashMap::new(),
             selection,
+            parts: AnalysisParts::ALL,
             is_counting: true,
             processes: Vec::new(),
             threads: Vec::new(),
@@ -150,7 +154,7 @@ impl Analysis {
             watches: 0,
             execs: 0,
             creations: HashMap::default(),
-            order: LockOrder::default(),
+            order: Some(LockOrder::default()),
             cycles: Vec::new(),
             cycles_left_out: 0,
             misuse: MisuseTable::default(),
@@ -273,8 +277,11 @@ impl Analysis {
         self.activities.end_hold(hold.holder.thread, object, now);
         if hold.is_recorded && self.selection.overlaps(hold.from, now) {
             let held = self.selection.clip(hold.from, now);
-            if self.timeline.is_none() {
-                self.objects[object as usize].figures.hold.add(held);
+            let holds = &mut self.objects[object as usize].figures.hold;
+            if self.parts.hold_percentiles {
+                holds.add(held)
+            } else {
+                holds.add_to_sum(held)
             }
             self.sites.sites[hold.holder.site as usize].held += held;
             self.draw_hold(object, hold, now);
@@ -366,7 +373,9 @@ impl Analysis {
         self.threads[place.thread as usize].waits += u64::from(!place.is_rest);
         let site = &mut self.sites.sites[place.site as usize];
         site.waits += u64::from(!place.is_rest);
-        site.wait.add(waited);
+        if self.parts.waits_of_sites {
+            site.wait.add(waited);
+        }
         let Some(object) = object else { return };
         let figures = &mut self.objects[object as usize].figures;
         figures.wait.add(waited);
@@ -374,7 +383,7 @@ impl Analysis {
         figures.timeouts += u64::from(place.has_timed_out);
         let WaitPlace { thread, site, entry, .. } = place;
         figures.add_worst(WorstWait { time: entry, thread, waited, holder, site });
-        if let Some(Waker { thread, site, .. }) = waker {
+        if let Some(Waker { thread, site, .. }) = waker.filter(|_| self.parts.callers) {
             self.count_waker(object, thread, site);
         }
     }

@@ -13,12 +13,15 @@ impl Analysis {
         let mut by_thread: Vec<(u32, u64)> = Vec::new();
         for &(holder, time) in blamed.iter().filter(|(_, time)| *time > 0) {
             let figures = &mut self.objects[object as usize].figures;
-            if !self.blame_limits.add(&mut figures.blamed, holder, time) {
+            if self.parts.callers && !self.blame_limits.add(&mut figures.blamed, holder, time) {
                 figures.blamed_others += time;
                 self.blame_limits.blamed_left_out += 1;
             }
             self.threads[holder.thread as usize].caused += time;
             self.sites.sites[holder.site as usize].blamed += time;
+            if !self.parts.pairs {
+                continue;
+            }
             match by_thread.last_mut().filter(|(thread, _)| *thread == holder.thread) {
                 Some((_, sum)) => *sum += time,
                 None => by_thread.push((holder.thread, time)),

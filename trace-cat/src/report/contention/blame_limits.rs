@@ -5,7 +5,7 @@ use std::hash::Hash;
 use super::caller_sums::CallerSums;
 
 /// How many holders and wakers are kept of all objects together; when there are so many, an object gets no more than a few.
-const CALLERS_MAX: usize = 1 << 21;
+const CALLERS_MAX: usize = 1 << 20;
 /// A few.
 const CALLERS_OF_FULL: usize = 16;
 

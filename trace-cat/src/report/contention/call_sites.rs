@@ -16,6 +16,10 @@ use crate::symbols::CodeMaps;
 /// The most sites, and the most frames of all stacks, that are kept; calls beyond that have the site of their address.
 const SITES_MAX: usize = 1 << 18;
 const FRAMES_MAX: usize = 1 << 20;
+/// The most sites if those of addresses without a stack are counted, too: of calls at further addresses each process has one site.
+const WITH_ADDRESSES_MAX: usize = 3 << 17;
+/// What this site has instead of an address. No code is there.
+pub const OTHER_SITES: u64 = 2;
 /// Stands for the outermost frame of a stack that could not be followed further.
 const CUT_OFF: u64 = 1;
 
@@ -105,12 +109,23 @@ impl SiteTable {
             self.stack = 0;
             return self.intern(process, address);
         }
+        if self.sites.len() >= WITH_ADDRESSES_MAX && address != OTHER_SITES {
+            return self.intern(process, OTHER_SITES);
+        }
+        if self.sites.len() == self.sites.capacity() {
+            self.sites.reserve_exact(self.sites.len() / 8 + 16);
+        }
         let (stack, time) = (self.stack, self.time);
         self.sites.push(SiteState { process, address, stack, code, time, ..SiteState::default() });
         let index = self.sites.len() as u32 - 1;
         let sites = &self.sites;
         self.index.add(index, |known| sites[known as usize].key());
         index
+    }
+
+    /// How many calls were at sites that are not kept.
+    pub fn calls_at_others(&self) -> u64 {
+        self.sites.iter().filter(|site| site.address == OTHER_SITES).map(|site| site.calls).sum()
     }
 
     /// Takes a part of the stack of a record that follows.
@@ -222,6 +237,30 @@ mod tests {
         assert_eq!(site(&again, 5, 6), (2, 1, vec![6, 5, 4, 3, 2, 9], true, 9));
         // The record of this stack is missing.
         assert_eq!(site(&[part(6, 1, [8, 0, 0, 0, 0])], 7, 6), (1, 2, vec![6], false, 9));
+    }
+
+    #[test]
+    fn calls_at_too_many_addresses_are_at_one_site_of_their_process() {
+        let mut table = SiteTable::new();
+        let first_left_out = 0x1000 + WITH_ADDRESSES_MAX as u64 - 1;
+        for process in [0, 1] {
+            for address in 0x1000..first_left_out + 5 {
+                let site = table.intern(process, address);
+                table.sites[site as usize].calls += 1;
+            }
+        }
+        let others: Vec<(u32, u64)> =
+            table.sites.iter().skip(WITH_ADDRESSES_MAX).map(|site| (site.process, site.calls)).collect();
+        assert_eq!(others, [(0, 5), (1, WITH_ADDRESSES_MAX as u64 + 4)]);
+        assert_eq!(table.calls_at_others(), WITH_ADDRESSES_MAX as u64 + 9);
+        // Those that are kept go on.
+        assert_eq!(table.intern(0, 0x1000), 1);
+        let known = table.intern(0, first_left_out - 1);
+        assert_eq!((known as usize, table.sites[known as usize].calls), (WITH_ADDRESSES_MAX - 1, 1));
+        // A stack whose sites are too many has the site of its address.
+        table.add_stack_part(&part(1, 1, [0x1000, 7, 0, 0, 0]));
+        table.begin_record(&part(1, 1, [0; 5]));
+        assert_eq!(table.intern(0, 0), 1);
     }
 
     #[test]

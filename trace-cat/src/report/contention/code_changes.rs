@@ -14,6 +14,9 @@ pub type SiteKey = (u32, u64, u32);
 /// From each time on, a number of the code; sorted.
 type Changes = Arc<[(u64, u64)]>;
 
+/// The most calls whose code is kept as it was found once.
+const CALLS_MAX: usize = 1 << 19;
+
 /// Mappings begin and end at pages.
 const PAGE_BITS: u32 = 12;
 
@@ -40,6 +43,9 @@ impl CodeChanges {
     pub fn code_of(&mut self, key: SiteKey, time: u64, addresses: impl FnOnce() -> Vec<u64>) -> u64 {
         let CodeChanges { maps, pages, calls } = self;
         let Some(maps) = maps.get(&key.0) else { return 0 };
+        if calls.len() >= CALLS_MAX {
+            calls.clear();
+        }
         let changes = calls.entry(key).or_insert_with(|| {
             let mut of_page = |address: u64| {
                 let page = address >> PAGE_BITS << PAGE_BITS;

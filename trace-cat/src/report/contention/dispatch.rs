@@ -239,8 +239,10 @@ impl Analysis {
             let state = &mut self.objects[object as usize];
             (state.site, state.is_initialised) = (site, site != 0);
             state.may_be_robust = matches!(kind, Mutex | Rmutex) && record.arguments[1] != 0;
-            if state.figures.calls > 1 {
-                self.order.renew(object);
+            if state.figures.calls > 1
+                && let Some(order) = &mut self.order
+            {
+                order.renew(object);
             }
             let holds = self.objects[object as usize].occupancy.lose_holds();
             // A function that pthread_atfork(3) lets a child call may initialise what the forking thread had locked.

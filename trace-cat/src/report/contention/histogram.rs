@@ -59,11 +59,16 @@ pub struct DurationSummary {
 }
 
 impl DurationHistogram {
-    /// Adds a duration in nanoseconds.
-    pub fn add(&mut self, duration: u64) {
+    /// Adds a duration in nanoseconds to all but the percentiles, of which there are none if each was added so.
+    pub fn add_to_sum(&mut self, duration: u64) {
         self.count += 1;
         self.sum = self.sum.saturating_add(duration);
         self.max = self.max.max(duration);
+    }
+
+    /// Adds a duration in nanoseconds.
+    pub fn add(&mut self, duration: u64) {
+        self.add_to_sum(duration);
         let number = bucket(duration);
         if self.buckets.len() < RECENT_FROM {
             return self.count_in(number, 1);
@@ -152,10 +157,11 @@ impl DurationHistogram {
         powers
     }
 
-    /// The mean, percentiles (nearest rank, at most 3 % off) and the longest; `None` without a duration.
+    /// The mean, percentiles (nearest rank, at most 3 % off) and the longest; `None` without a duration, or if they were added to
+    /// the sum alone.
     pub fn summary(&self) -> Option<DurationSummary> {
         let mean = self.sum.checked_div(self.count)?;
-        let buckets = self.counted();
+        let buckets = Some(self.counted()).filter(|buckets| !buckets.is_empty())?;
         let percentile = |percent: u64| {
             let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100) as u64;
             let mut below = 0;

@@ -192,7 +192,9 @@ impl Analysis {
             Some(round) => queue.waits.len() as u64 + 1 < round,
             None => record.arguments[1] != 1,
         };
-        self.order.phases.arrive(object, thread);
+        if let Some(order) = &mut self.order {
+            order.phases.arrive(object, thread);
+        }
         self.open_call(thread, record, site, Some(object), waits);
         let arrival = Waker { thread, site, time: record.time };
         let queue = &mut self.objects[object as usize].wakeups;
@@ -218,7 +220,9 @@ impl Analysis {
     pub fn return_from_barrier(&mut self, thread: u32, record: &NumericRecord) {
         let Some(call) = self.close_call(thread, record) else { return };
         let OngoingCall { object: Some(object), site, entry, waits, .. } = call else { return };
-        self.order.phases.depart(object, thread, record.time);
+        if let Some(order) = &mut self.order {
+            order.phases.depart(object, thread, record.time);
+        }
         if !waits {
             return;
         }

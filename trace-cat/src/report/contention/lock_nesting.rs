@@ -10,6 +10,7 @@ impl Analysis {
     /// Takes an acquisition that might have waited for ever, before the thread is noted as a holder.
     pub fn note_nesting(&mut self, object: u32, Holder { thread, site }: Holder, is_shared: bool, time: u64) {
         let state = &self.threads[thread as usize];
+        // In a timeline all objects stay apart.
         if state.holds.is_empty() || self.timeline.is_some() || state.holds.contains(&object) {
             return;
         }
@@ -24,11 +25,14 @@ impl Analysis {
             Some(HeldLock { object: held, site: hold.holder.site, is_shared: !occupancy.is_exclusive() })
         });
         let held: Vec<HeldLock> = held.collect();
+        // Also without the order of locks: which objects are summed up must not depend on what else is shown.
         self.objects[object as usize].is_inner |= !held.is_empty();
         held.iter().for_each(|lock| self.objects[lock.object as usize].is_outer = true);
         let (knows_holds, knows_others) = (state.knows_holds, process.knowledge.complete_from == 0);
         let acquisition = Acquisition { object, thread, site, is_shared, time, knows_holds, knows_others };
-        self.order.add(acquisition, &held);
+        if let Some(order) = &mut self.order {
+            order.add(acquisition, &held);
+        }
     }
 
     /// Takes the locks that threads wait for after the last record.
@@ -54,6 +58,8 @@ impl Analysis {
                 end: if thread.has_exited { thread.last } else { u64::MAX },
             })
             .collect();
-        (self.cycles, self.cycles_left_out) = self.order.cycles(&|thread| lives[thread as usize]);
+        if let Some(order) = &mut self.order {
+            (self.cycles, self.cycles_left_out) = order.cycles(&|thread| lives[thread as usize]);
+        }
     }
 }

@@ -10,6 +10,7 @@
 //! after the last record, and `wait_graph` finds deadlocks there.
 
 mod analysis;
+mod analysis_parts;
 mod blame;
 mod blame_limits;
 mod call_sites;
@@ -38,6 +39,7 @@ mod observed_holds;
 #[cfg(test)]
 mod observed_holds_tests;
 mod occupancy;
+mod part_choice;
 mod path_waits;
 mod pending_wait;
 mod segment_log;
@@ -54,7 +56,8 @@ mod wait_shares;
 mod wakeups;
 
 pub use analysis::Analysis;
-pub use call_sites::SiteState;
+pub use analysis_parts::AnalysisParts;
+pub use call_sites::{OTHER_SITES, SiteState};
 pub use contention_shares::{ContentionShares, ShareKey, WaitCause, WaitSum};
 pub use histogram::{DurationHistogram, DurationSummary};
 pub use holds::Knowledge;

@@ -18,7 +18,9 @@ impl Analysis {
             has_attributes: record.arguments[1] != 0,
             is_detached: false,
         };
-        self.order.phases.end_phase(thread);
+        if let Some(order) = &mut self.order {
+            order.phases.end_phase(thread);
+        }
         self.activities.log_until(thread, record.time);
         let outer = self.threads[thread as usize].creating.replace(creation);
         self.creating += u32::from(outer.is_none());
@@ -58,7 +60,9 @@ impl Analysis {
         if creation.is_detached {
             state.fate = ThreadFate::Detached;
         }
-        self.order.phases.create(creation.creator, created, creation.time);
+        if let Some(order) = &mut self.order {
+            order.phases.create(creation.creator, created, creation.time);
+        }
         self.draw(TimelineEvent::Creation { creator: creation.creator, created, time: creation.time });
     }
 
@@ -76,7 +80,9 @@ impl Analysis {
     /// Takes a successful join.
     pub fn note_join(&mut self, joiner: u32, joined: u32, time: u64) {
         self.threads[joined as usize].fate = ThreadFate::Joined;
-        self.order.phases.join(joiner, joined, time);
+        if let Some(order) = &mut self.order {
+            order.phases.join(joiner, joined, time);
+        }
         self.draw(TimelineEvent::Join { joiner, joined, time });
     }
 

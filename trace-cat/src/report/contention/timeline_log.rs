@@ -1,6 +1,7 @@
 //! Logs what a viewer draws and what a table says, while the analysis accounts it.
 
 use super::analysis::{Analysis, WaitPlace};
+use super::analysis_parts::AnalysisParts;
 use super::holds::Hold;
 use super::locks::PROC_FORK;
 use super::numeric_record::NumericRecord;
@@ -11,11 +12,11 @@ use super::wait_shares::WaitShares;
 use super::wakeups::Waker;
 
 impl Analysis {
-    /// Makes the analysis one for a timeline, before its first record: it logs what a viewer draws, and has neither the order of locks
-    /// nor critical paths.
+    /// Makes the analysis one for a timeline, before its first record: it logs what a viewer draws, and has no part that a viewer
+    /// does not show.
     pub fn begin_timeline(&mut self) {
         self.timeline = Some(Vec::new());
-        self.activities.is_off = true;
+        self.limit_to(AnalysisParts::NONE);
     }
 
     /// Logs what a viewer draws, if that is asked for.

@@ -10,7 +10,7 @@ use crate::support::temporary_files::{TemporaryFile, temporary_file_error};
 /// Bytes of a block, which is decoded from its beginning.
 const BLOCK: usize = 64 << 10;
 /// Bytes of blocks that are kept in memory. Later ones are written to a temporary file.
-const MEMORY_MAX: usize = 32 << 20;
+const MEMORY_MAX: usize = 8 << 20;
 
 /// A log of stretches.
 #[derive(Debug, Default)]

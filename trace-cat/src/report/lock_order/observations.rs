@@ -7,9 +7,9 @@ use foldhash::fast::RandomState;
 use super::held_sets::{HeldSets, exclude_each_other, member};
 use super::thread_phases::ThreadPhases;
 
-/// The most edges that are kept, and the most observations of all and of one.
-const EDGES_MAX: usize = 1 << 19;
-const OBSERVATIONS_MAX: usize = 1 << 21;
+/// The most edges that are kept: as many as a hash table of 2^19 places takes; and the most observations of all and of one.
+const EDGES_MAX: usize = 7 << 16;
+const OBSERVATIONS_MAX: usize = 1 << 20;
 const OBSERVATIONS_OF_EDGE: usize = 32;
 /// The most locks that a thread holds for which an acquisition makes edges.
 const HELD_MAX: usize = 64;
@@ -67,9 +67,9 @@ pub struct Observation {
 pub struct OrderEdge {
     pub count: u64,
     pub observations: Vec<Observation>,
-    recent: usize,
+    recent: u32,
     /// How many observations were replaced.
-    replaced: usize,
+    replaced: u32,
 }
 
 /// The order in which locks are taken.
@@ -82,7 +82,7 @@ pub struct LockOrder {
     renewed: HashMap<u32, u32, RandomState>,
     objects_of_renewed: Vec<u32>,
     observations: usize,
-    /// How many acquisitions were not taken into account.
+    /// How often a lock was taken inside another one where that was not taken into account.
     pub left_out: u64,
 }
 
@@ -96,7 +96,15 @@ impl LockOrder {
         };
         let mut members: Vec<u32> = held.iter().map(|lock| member(self.node(lock.object), lock.is_shared)).collect();
         members.sort_unstable();
-        let set = self.held_sets.intern(&members);
+        let is_known = |lock: &HeldLock| self.edges.contains_key(&(self.node(lock.object), to));
+        let set = match self.edges.len() < EDGES_MAX || held.iter().any(is_known) {
+            true => self.held_sets.intern(&members),
+            false => None,
+        };
+        let Some(set) = set else {
+            self.left_out += held.len() as u64;
+            return;
+        };
         let Acquisition { thread, site, is_shared, time, knows_holds, knows_others, .. } = acquisition;
         let phase = self.phases.phase(thread);
         for lock in held {
@@ -184,24 +192,56 @@ impl OrderEdge {
             (known.thread, known.phase, known.held, known.from_is_shared, known.to_is_shared, known.knows_holds)
                 == (new.thread, new.phase, new.held, new.from_is_shared, new.to_is_shared, new.knows_holds)
         };
-        if !self.observations.get(self.recent).is_some_and(is_same) {
+        if !self.observations.get(self.recent as usize).is_some_and(is_same) {
             match self.observations.iter().rposition(is_same) {
-                Some(index) => self.recent = index,
+                Some(index) => self.recent = index as u32,
                 None if self.observations.is_empty() || self.observations.len() < OBSERVATIONS_OF_EDGE && has_room => {
-                    self.recent = self.observations.len();
+                    self.recent = self.observations.len() as u32;
+                    // Most edges have one, for which the library's rule would be room for four.
+                    self.observations.reserve_exact(if self.observations.is_empty() { 1 } else { 0 });
                     self.observations.push(new);
                     return true;
                 }
                 // The earliest ones stay; of the others, the latest.
                 None => {
                     let kept = self.observations.len() / 2;
-                    self.recent = kept + self.replaced % (self.observations.len() - kept);
-                    self.replaced += 1;
-                    self.observations[self.recent] = new;
+                    let place = kept + self.replaced as usize % (self.observations.len() - kept);
+                    self.replaced = self.replaced.wrapping_add(1);
+                    self.recent = place as u32;
+                    self.observations[place] = new;
                 }
             }
         }
-        self.observations[self.recent].last = new.last;
+        self.observations[self.recent as usize].last = new.last;
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_of_locks_beyond_the_limit_are_counted() {
+        let mut order = LockOrder::default();
+        let count = EDGES_MAX as u32;
+        let mut take = |object: u32, held: &[u32]| {
+            let lock = |object: &u32| HeldLock { object: *object, site: 0, is_shared: false };
+            let held: Vec<HeldLock> = held.iter().map(lock).collect();
+            let (thread, site, is_shared, time) = (0, 0, false, u64::from(object));
+            order.add(
+                Acquisition { object, thread, site, is_shared, time, knows_holds: true, knows_others: true },
+                &held,
+            );
+            (order.edges.len(), order.left_out)
+        };
+        for object in 1..=count {
+            assert_eq!(take(object, &[0]), (object as usize, 0));
+        }
+        assert_eq!(take(count + 1, &[0]), (EDGES_MAX, 1));
+        // One of both is known.
+        assert_eq!(take(7, &[0, count + 2]), (EDGES_MAX, 2));
+        assert_eq!(take(count + 1, &[5, 6]), (EDGES_MAX, 4));
+        assert_eq!((order.edges[&(0, 7)].count, order.edges[&(0, 8)].count), (2, 1));
     }
 }

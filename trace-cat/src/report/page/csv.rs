@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::document::table_rows;
+use super::document::for_each_row;
 use super::view::ReportView;
 use crate::options::ReportTable;
 
@@ -55,14 +55,14 @@ fn columns(table: ReportTable) -> &'static [&'static str] {
 pub fn append_csv(view: &ReportView, table: ReportTable, top: usize, out: &mut Vec<u8>) {
     let columns = columns(table);
     append_line(columns.iter().map(|column| column.replace('/', "_")), out);
-    for row in table_rows(view, table, top) {
+    for_each_row(view, table, top, |row| {
         let value = |column: &&str| match row.pointer(&format!("/{column}")) {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
             Some(value) => value.to_string(),
         };
         append_line(columns.iter().map(value), out);
-    }
+    });
 }
 
 fn append_line(values: impl Iterator<Item = String>, out: &mut Vec<u8>) {

@@ -37,15 +37,15 @@ pub fn summed_document(view: &ReportView, objects: &ListedObjects, list_max: usi
     members
 }
 
-/// The first `top` rows of a table, as the document has them.
-pub fn table_rows(view: &ReportView, table: ReportTable, top: usize) -> Vec<Value> {
+/// Gives the first `top` rows of a table, as the document has them, one after the other: a hundred thousand take much memory.
+pub fn for_each_row(view: &ReportView, table: ReportTable, top: usize, take: impl FnMut(Value)) {
     let objects = ListedObjects::separate(view);
     let mut document = Document::new(view, &objects, top);
     match table {
-        ReportTable::Object => document.rows().map(|row| document.object(row)).collect(),
-        ReportTable::Thread => document.list("threads", &view.threads, Document::thread).collect(),
-        ReportTable::Site => document.list("sites", &view.sites(), Document::site).collect(),
-        ReportTable::Pair => document.rows_of_pairs().iter().map(|pair| document.pair(pair)).collect(),
+        ReportTable::Object => document.rows().map(|row| document.object(row)).for_each(take),
+        ReportTable::Thread => document.list("threads", &view.threads, Document::thread).for_each(take),
+        ReportTable::Site => document.list("sites", &view.sites(), Document::site).for_each(take),
+        ReportTable::Pair => document.rows_of_pairs().iter().map(|pair| document.pair(pair)).for_each(take),
     }
 }
 
@@ -94,6 +94,7 @@ impl<'a> Document<'a> {
         sink.list("objects", self.rows().map(|row| self.object(row)))?;
         sink.list("threads", self.list("threads", &view.threads, Document::thread))?;
         let sites = view.sites();
+        self.leave_out("sites.calls", view.analysis.sites.calls_at_others());
         sink.list("sites", self.list("sites", &sites, Document::site))?;
         drop(sites);
         let pairs = self.rows_of_pairs();

@@ -76,6 +76,8 @@ impl Document<'_> {
     /// Possible deadlocks; null where the lock order is not known.
     pub fn cycles(&mut self) -> Option<Vec<Value>> {
         let cycles = self.view.cycles()?;
+        let not_searched = self.view.analysis.order.as_ref().map_or(0, |order| order.left_out);
+        self.leave_out("cycles.edges", not_searched);
         self.leave_out("cycles", self.view.analysis.cycles_left_out + cycles.len().saturating_sub(LIST_MAX) as u64);
         let cycles = cycles.into_iter().take(LIST_MAX).map(|LockCycle { steps }| {
             let objects = steps.iter().map(|step| self.object_name(step.from));

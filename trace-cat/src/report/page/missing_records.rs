@@ -36,11 +36,16 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
     let mut lines: Vec<String> =
         reasons.iter().map(|(reason, pids)| format!("{}: {reason}", process_list(pids))).collect();
     let missing = analysis.missing;
+    let not_searched = analysis.order.as_ref().map_or(0, |order| order.left_out);
     for (count, what) in [
         (missing.releases, "releases, whose holds ended nobody knows when"),
         (missing.acquisitions, "acquisitions, before which the holder is not known for certain"),
         (missing.entries, "entry records"),
         (missing.returns, "return records, or their calls were left by a jump"),
+        (
+            not_searched,
+            "acquisitions with other locks held: too many pairs of locks to look for possible deadlocks in all",
+        ),
     ] {
         if count > 0 {
             lines.push(format!("{count} {what}"));

@@ -17,22 +17,19 @@ mod object_rows;
 mod path_summary;
 mod place_sums;
 mod pprof;
+mod report_output;
 mod stacks;
 mod tables;
 mod text;
 mod thread_groups;
 mod view;
 
-pub use against::append_comparison;
-pub use csv::append_csv;
-pub use document::write_document;
-pub use html::append_html;
-pub use pprof::append_profile;
-pub use stacks::append_folded;
-pub use text::{PageOptions, append_page};
+pub use report_output::write_report;
 pub use view::ReportView;
 
 #[cfg(test)]
 mod object_name_tests;
+#[cfg(test)]
+mod parts_tests;
 #[cfg(test)]
 mod sample_view;

@@ -158,8 +158,10 @@ impl<'a> ReportView<'a> {
         pairs
     }
 
-    /// Possible deadlocks; `None` where not all calls on locks are recorded, or not all that orders threads.
+    /// Possible deadlocks; `None` where not all calls on locks are recorded, or not all that orders threads, and if they are no part
+    /// of the analysis.
     pub fn cycles(&self) -> Option<Vec<&'a LockCycle>> {
+        self.analysis.order.as_ref()?;
         let selection = &self.analysis.selection;
         let mut processes = self.analysis.processes.iter().filter(|process| selection.wants_process(process.pid));
         let is_unknown = |process: &ProgramState| process.knowledge.only_blocked || process.knowledge.is_selective;

@@ -4,4 +4,4 @@ mod path_search;
 mod spooled_file;
 mod text_collector;
 
-pub use text_collector::{TraceInputs, collect, collect_if_any};
+pub use text_collector::{TraceInputs, collect, collect_if_any, collect_processes};

@@ -75,6 +75,13 @@ impl<'a> PathSearch<'a> {
         search
     }
 
+    /// Finds the files of processes. One that has ended since its trbuf was seen has none any more: what it recorded is in the others.
+    pub fn of_processes(processes: Vec<ProcessFiles>, diagnostics: &'a Diagnostics) -> PathSearch<'a> {
+        let mut search = PathSearch::of(&[], true, diagnostics);
+        processes.into_iter().for_each(|process| search.add_process(process));
+        search
+    }
+
     fn add_argument(&mut self, path: &Path) {
         let path = if path == "-" { Path::new(STANDARD_INPUT) } else { path };
         if path == STANDARD_INPUT && inherited_state::was_closed(libc::STDIN_FILENO) {
@@ -95,12 +102,7 @@ impl<'a> PathSearch<'a> {
                 if let Err(error) = fs::symlink_metadata(path) {
                     return self.diagnostics.report_damage(path.display(), reason(&error));
                 }
-                let process = ProcessFiles::of_file(path, number);
-                let accepted = |prefix: &[u8], name| {
-                    *prefix == process.prefix && matches!(name, FileName::Records { process, .. } if process == number)
-                };
-                self.add_directory(listed_directory(&process.directory), accepted, &mut Vec::new());
-                self.processes.push(process);
+                self.add_process(ProcessFiles::of_file(path, number));
             }
             Some(FileName::Spare { process, number }) => _ = self.add_spare(path.to_owned(), process, number),
             Some(FileName::Info(_) | FileName::Clock | FileName::Control) => {
@@ -110,6 +112,15 @@ impl<'a> PathSearch<'a> {
                 self.files.push(RequestedFile { path: path.to_owned(), is_argument: true })
             }
         }
+    }
+
+    fn add_process(&mut self, process: ProcessFiles) {
+        let accepted = |prefix: &[u8], name| {
+            *prefix == process.prefix
+                && matches!(name, FileName::Records { process: number, .. } if number == process.number)
+        };
+        self.add_directory(listed_directory(&process.directory), accepted, &mut Vec::new());
+        self.processes.push(process);
     }
 
     /// Adds a trace directory and what processes of other users and PID namespaces have recorded in it; returns how many files

@@ -17,7 +17,8 @@ use prost::Message as _;
 use super::stacks::UNKNOWN_SITE;
 use super::tables::thread_label;
 use super::view::ReportView;
-use crate::report::contention::{Holder, ShareKey, SiteState, WaitCause, WaitSum};
+use crate::report::contention::{Holder, OTHER_SITES, ShareKey, SiteState, WaitCause, WaitSum};
+use crate::report::trace_names::OTHER_SITES_NAME;
 use crate::symbols::{CodeAddress, CodeFrame, CodeMap};
 use message::{Function, Label, Location, Mapping, Profile, ProfileSample, SourceLine, ValueType};
 
@@ -135,7 +136,7 @@ impl<'a> Builder<'a> {
         addresses.into_iter().map(|address| self.location(process, address, time)).collect()
     }
 
-    /// The location of a return address at a time; 0 stands for a site that is not known. Its address is in the call instruction, which ends
+    /// The location of a return address at a time; 0 stands for a site that is not known, and another number for all that are not kept. Its address is in the call instruction, which ends
     /// before the return address.
     fn location(&mut self, process: u32, address: u64, time: u64) -> u64 {
         let since = self.view.names().unchanged_since(process, address, time);
@@ -143,13 +144,14 @@ impl<'a> Builder<'a> {
             return id;
         }
         let view = self.view;
-        let code = (address > 0).then(|| view.code(process, address, time));
+        let code = (address > OTHER_SITES).then(|| view.code(process, address, time));
         let mapping_id = if let Some(CodeAddress::InFile(map, _)) = code { self.mapping(map) } else { 0 };
         let id = self.profile.location.len() as u64 + 1;
         let frames = code.map(|code| view.symbols.call_frames(code)).unwrap_or_default();
         let mut line: Vec<SourceLine> = frames.iter().map(|frame| self.line(frame)).collect();
         if mapping_id == 0 && line.is_empty() {
-            let function = code.map_or(UNKNOWN_SITE.to_owned(), |code| view.symbols.call_name(code));
+            let other = if address == 0 { UNKNOWN_SITE } else { OTHER_SITES_NAME };
+            let function = code.map_or(other.to_owned(), |code| view.symbols.call_name(code));
             line.push(self.line(&CodeFrame { function, ..CodeFrame::default() }));
         }
         self.profile.location.push(Location { id, mapping_id, address: address.saturating_sub(1), line });
