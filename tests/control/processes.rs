@@ -98,6 +98,27 @@ fn python_is_switched_on_and_off() {
     assert!(trace.of("trace_events").len() > 20, "{}", trace.records.len());
 }
 
+/// From an exec until the first record of the next program nobody has the trbuf mapped.
+#[test]
+fn a_process_that_executes_another_program_is_not_called_unrecorded() {
+    let test = TestDirectory::new("control-executes");
+    let run = test.traced(Program::c("control/executes.c")).env("THR_TRACE_EVENTS", "thr_setspecific");
+    let mut program = run.spawn();
+    program.wait_for("second");
+    let pid = program.pid().to_string();
+    let output = test.native(trace_cat()).args(["set", "--pause", &pid]).noise_expected().run();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        output.stderr_text().ends_with("executes another program, which has recorded nothing so far\n"),
+        "{output:?}"
+    );
+    fs::write(test.directory().join("go"), "").unwrap();
+    // Whether it records when this begins or a little later.
+    set(&test, program.pid(), "--pause");
+    stop(&test, program);
+    assert!(!test.trace().of("trace_events").is_empty());
+}
+
 /// A shell that is started so makes a process a command.
 #[test]
 fn processes_that_recorded_nothing_leave_nothing() {

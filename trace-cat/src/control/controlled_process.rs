@@ -13,7 +13,7 @@ use spec::names::FileName;
 
 use crate::trace::file_handle::open_regular;
 use crate::trace::file_names::{ProcessFiles, split_name};
-use crate::trace::process_liveness::{id_here, owner_is_alive};
+use crate::trace::process_liveness::{id_here, owner_is_alive, owner_is_gone};
 
 /// A process that can be changed.
 #[derive(Debug)]
@@ -47,7 +47,12 @@ impl ControlledProcess {
         }
         // Without the magic number it is an empty one, or about to become somebody's.
         let Ok(owner) = Owner::parse(&page) else { return Ok(None) };
-        if owner_is_alive(&file, &owner) == Some(false) {
+        // One that was named by its ID had it mapped a moment ago, and may be executing another program, which goes on as it is changed.
+        let has_ended = match is_of_directory {
+            true => owner_is_alive(&file, &owner) == Some(false),
+            false => owner_is_gone(&file, &owner) == Some(true),
+        };
+        if has_ended {
             return Ok(None);
         }
         let process = ControlledProcess { path, pid: owner.pid, pid_here: id_here(&owner), is_of_directory };

@@ -1,19 +1,33 @@
 //! The processes that are meant by process IDs and directories.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
+use spec::buffer::{Owner, PAGE};
 use spec::names::FileName;
 
 use super::controlled_process::ControlledProcess;
 use crate::recover::find_trbufs;
 use crate::support::diagnostics::{Diagnostics, reason};
+use crate::trace::file_handle::open_regular;
 use crate::trace::file_names::split_name;
+use crate::trace::process_liveness::owner_is_gone;
 
 /// What is wrong with a process that nobody can change.
 const NOT_RECORDED: &str =
     "this process is not recorded; one that is to be recorded later has to be started with THR_TRACE_CONTROL=1";
+/// The same of one that was recorded before it executed another program.
+const EXECUTES: &str = "this process executes another program, which has recorded nothing so far";
+
+/// How often such a process is asked again, and after which time.
+const ASKED_AGAIN: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The processes that `targets` stand for: process IDs, or directories. Reports IDs for which there is none.
 pub fn find(targets: &[PathBuf], diagnostics: &Diagnostics) -> Vec<ControlledProcess> {
@@ -30,7 +44,7 @@ fn find_each(targets: &[PathBuf], if_empty: Option<&str>, diagnostics: &Diagnost
     for target in targets {
         let pid = target.to_str().and_then(|text| text.parse::<u32>().ok());
         let trbufs = match pid {
-            Some(pid) => trbufs_of(pid),
+            Some(pid) => trbufs_also_after_exec(pid),
             None => Ok(find_trbufs(std::slice::from_ref(target), diagnostics)),
         };
         let trbufs = match trbufs {
@@ -63,12 +77,58 @@ fn find_each(targets: &[PathBuf], if_empty: Option<&str>, diagnostics: &Diagnost
             diagnostics.report_damage(path.display(), reason(error));
         }
         // What is no directory has been reported.
-        let if_empty = if pid.is_some() { Some(NOT_RECORDED) } else { if_empty.filter(|_| target.is_dir()) };
+        let if_empty = match pid {
+            Some(pid) if has_left_trbuf(&Path::new("/proc").join(pid.to_string())) => Some(EXECUTES),
+            Some(_) => Some(NOT_RECORDED),
+            None => if_empty.filter(|_| target.is_dir()),
+        };
         if let Some(what) = if_empty.filter(|_| is_empty && refusals.is_empty()) {
             diagnostics.report_damage(target.display(), what);
         }
     }
     found
+}
+
+/// As [`trbufs_of`]. From an exec until the next program's first record, which is soon as a rule, the process has none mapped.
+fn trbufs_also_after_exec(pid: u32) -> io::Result<Vec<PathBuf>> {
+    let process = Path::new("/proc").join(pid.to_string());
+    for _ in 0..ASKED_AGAIN {
+        let trbufs = trbufs_of(pid)?;
+        if !trbufs.is_empty() || !(is_within_exec(&process) || has_left_trbuf(&process)) {
+            return Ok(trbufs);
+        }
+        sleep(PAUSE);
+    }
+    trbufs_of(pid)
+}
+
+/// Whether the kernel may just be giving the process its next program: it has no environment then, as few programs have.
+fn is_within_exec(process: &Path) -> bool {
+    // One that has ended has no program.
+    process.join("exe").read_link().is_ok()
+        && fs::read(process.join("environ")).is_ok_and(|environment| environment.is_empty())
+}
+
+/// Whether the directory that the process's environment names has a trbuf of this process.
+fn has_left_trbuf(process: &Path) -> bool {
+    let (Ok(environment), Ok(number)) = (fs::read(process.join("environ")), own_number(process)) else { return false };
+    let variable = environment.split(|&byte| byte == 0).find_map(|text| text.strip_prefix(b"THR_TRACE_DIR="));
+    let wanted = Path::new(OsStr::from_bytes(variable.unwrap_or(b".")));
+    // As the process sees it.
+    let directory = match wanted.strip_prefix("/") {
+        Ok(path) => process.join("root").join(path),
+        Err(_) => process.join("cwd").join(wanted),
+    };
+    let is_own = |path: &PathBuf| split_name(path).1 == Some(FileName::buffers(number)) && is_of_living(path, number);
+    find_trbufs(&[directory], &Diagnostics::new(|_| {})).iter().any(is_own)
+}
+
+/// Whether the owner of a trbuf has this ID and has not ended.
+fn is_of_living(trbuf: &Path, number: u32) -> bool {
+    let mut page = [0; PAGE];
+    let Ok(file) = open_regular(trbuf) else { return false };
+    let owner = file.read_exact_at(&mut page, 0).ok().and_then(|()| Owner::parse(&page).ok());
+    owner.is_some_and(|owner| owner.pid == number && owner_is_gone(&file, &owner) == Some(false))
 }
 
 /// The trbufs that the process `pid` has mapped and that are its own.
