@@ -58,14 +58,16 @@ fn forked_children_keep_the_programs_files_whatever_their_flags() {
 }
 
 /// A host that closes all descriptors again and again, while others write: its own files get their numbers, and nothing
-/// else gets into them, nor into another file of the trace. Only where it does so by an instruction of its own no attempt to
+/// else gets into them, nor into another file of the trace; also if a child that shares them closes them. Only where it does so by an instruction of its own no attempt to
 /// write may come between two of its turns.
 #[test]
 fn a_host_that_closes_everything_keeps_its_files() {
     let program = Program::c("hostile/closing.c");
     let at_once = ["close_range", "closefrom", "close", "syscall"].map(|how| (how, "100", "8", true));
     for (how, rounds, threads, unbuffered) in
-        [("close_range", "2000", "2", false), ("instruction", "2000", "2", false)].into_iter().chain(at_once)
+        [("close_range", "2000", "2", false), ("instruction", "2000", "2", false), ("child", "1000", "3", true)]
+            .into_iter()
+            .chain(at_once)
     {
         let test = TestDirectory::new("closing");
         let own = test.directory().join("own");

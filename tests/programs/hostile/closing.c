@@ -1,18 +1,27 @@
 // Closes all descriptors and opens files of its own at full speed, while other threads record:
-// `closing ROUNDS FILE THREADS HOW`. HOW: by which function it closes them.
+// `closing ROUNDS FILE THREADS HOW`. HOW: by which function it closes them. With `child` a child does, which uses its memory and
+// its table of descriptors while it waits.
 //
 // Prints how often a descriptor of its own was bad, and how often its file held anything but what it wrote.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../lifecycle/calls.h"
 #include "busy.h"
+
+static int close_in_child(void *unused) {
+    (void)unused;
+    _exit(close_range(3, ~0U, 0) != 0);
+}
 
 static int close_all(const char *how) {
     if (strcmp(how, "close_range") == 0)
@@ -24,7 +33,12 @@ static int close_all(const char *how) {
     else if (strcmp(how, "close") == 0)
         for (int fd = 3; fd < 80; fd++)
             close(fd);
-    else {
+    else if (strcmp(how, "child") == 0) {
+        static _Alignas(16) char stack[65536];
+        int status;
+        pid_t child = clone(close_in_child, stack + sizeof stack, CLONE_VM | CLONE_FILES | CLONE_VFORK | SIGCHLD, NULL);
+        return child < 0 || waitpid(child, &status, 0) != child || status != 0;
+    } else {
         // Without a function of libc's.
         long result = SYS_close_range;
         __asm__ volatile("syscall" : "+a"(result) : "D"(3), "S"(~0U), "d"(0) : "rcx", "r11", "memory");
