@@ -213,7 +213,7 @@ pub fn report_unwritten(slot: Slot, written: Result) {
     let is_meant = || {
         process_state::sandboxed().is_some()
             || is_left_for_others(slot)
-            || matches!(written, Err(Errno(libc::EACCES | libc::EPERM))) && sys::is_or_may_become_root()
+            || written == Err(Errno(libc::EACCES)) && sys::is_or_may_become_root()
     };
     if written.is_err() && !is_meant() {
         report_failure(written);

@@ -44,7 +44,11 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
                     let unknown = || entry.identity().is_none();
                     // Checked again: the thread that made it may have noted it, and written to it, meanwhile.
                     if unknown() && !adopt(path, entry, lwp)? && unknown() {
-                        earlier_files::rename_unknown(path)?;
+                        earlier_files::rename_unknown(path).map_err(|errno| match errno {
+                            // In a directory with the sticky bit only its owner or root may.
+                            Errno(libc::EPERM) => Errno(libc::EACCES),
+                            other => other,
+                        })?;
                     }
                     continue;
                 }
