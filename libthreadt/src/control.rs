@@ -122,6 +122,14 @@ pub fn take_lost_without_slot() -> (u32, Errno) {
     (u32::try_from(records).unwrap_or(u32::MAX), Errno(words().without_slot_cause.load(Relaxed) as i32))
 }
 
+/// Forgets what was lost, in a forked child: its parent counts that. The words must be the child's own.
+pub fn forget_losses() {
+    if IS_MAPPED.load(Relaxed) == 0 {
+        words().lost.store(0, Relaxed);
+        let _ = take_lost_without_slot();
+    }
+}
+
 /// Which calls of an event are recorded when these are the settings.
 pub fn event_switch(settings: &Settings, event: &Event) -> Switch {
     let level = event.kinds.first().map_or(Level::Always, |kind| kind.level);

@@ -9,6 +9,7 @@ mod descriptors;
 mod directory;
 mod disk;
 mod file_systems;
+mod first_records;
 mod kernels;
 mod left_open;
 mod limits;

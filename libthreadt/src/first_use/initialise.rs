@@ -34,7 +34,18 @@ pub fn configured_switch_at(place: usize) -> Switch {
 #[inline(never)]
 fn initialise_and_load(place: usize) -> Switch {
     initialise();
-    process_state::loaded_switch(place).unwrap_or(Switch::OFF)
+    process_state::loaded_switch(place).unwrap_or_else(|| switch_meanwhile(place))
+}
+
+/// The switch in a forked child that is being initialised: by this thread, which a signal handler has interrupted, or by another
+/// one that sleeps. What is recorded then is kept.
+fn switch_meanwhile(place: usize) -> Switch {
+    // With a slot it would be recorded in the parent's.
+    let can_keep = CONFIGURED.is_done()
+        && PROCESS.initialised.is_busy()
+        && thread_local::current().is_none()
+        && !CONFIG.get().has_handler;
+    if can_keep { CONFIGURED_SWITCHES.get()[place % SWITCHES] } else { Switch::OFF }
 }
 
 /// Whether anything is recorded at all.
@@ -52,7 +63,7 @@ pub fn initialise() -> bool {
     if !glibc::is_relocated() || CONFIGURED.is_done() && !owns_memory() {
         return false;
     }
-    let initialised = PROCESS.initialised.run(|| {
+    let initialised = PROCESS.initialised.run_unless_asleep(|| {
         // A jump may have left this work in this process before.
         if CONFIGURED.is_done() && process_state::id() == 0 {
             forget_parent();
@@ -121,12 +132,14 @@ fn configure() {
 fn forget_parent() {
     sys::user_dispatch::forget();
     control::detach();
+    control::forget_losses();
     let is_interrupted = |slot: &storage::Slot| slot.has_record_in_progress() || slot.writer.load(Relaxed) != 0;
     thread_word::set_shared(false);
     let slot = thread_local::current();
     let lwp = slot.map_or(0, |slot| slot.lwp.load(Relaxed));
     thread_local::set_current(None);
     storage::forget(slot.filter(is_interrupted));
+    storage::kept_records::forget();
     info_file::forget();
     sys::file_size::end_all_changes();
     sys::host_numbers::forget();

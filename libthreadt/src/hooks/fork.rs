@@ -31,7 +31,7 @@ pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int
         after_fork_in_child();
         if records(id::PROC_BEGIN) {
             // With its slot the thread writes the child's first record, which names the parent.
-            recorder::slot_or_claim(1, clock::now_fenced());
+            recorder::slot_or_claim(1, clock::now_fenced(), &[]);
         }
     } else {
         descriptor_table::forget_told();

@@ -66,7 +66,7 @@ fn install(filter: *const sock_fprog, is_done: impl Fn(c_long) -> bool, call_nex
         Err(_) => return mute(is_done, call_next),
     };
     if filter.kills_for_writing() && is_recording() {
-        recorder::slot_or_claim(0, clock::now_fenced());
+        recorder::slot_or_claim(0, clock::now_fenced(), &[]);
     }
     if filter.refuses_files() {
         prepare_for_sandbox();
@@ -86,7 +86,7 @@ fn install(filter: *const sock_fprog, is_done: impl Fn(c_long) -> bool, call_nex
 /// Lets the thread's system calls go to the program while the byte says so.
 fn dispatch(selector: *mut u8, call_next: impl Fn() -> c_long) -> c_long {
     if is_recording() {
-        recorder::slot_or_claim(0, clock::now_fenced());
+        recorder::slot_or_claim(0, clock::now_fenced(), &[]);
     }
     // Before the call: if there is no byte, its return is too late.
     let before = user_dispatch::begin(selector);

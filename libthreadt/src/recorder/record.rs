@@ -50,7 +50,7 @@ pub fn put_all(time: u64, lines: &[UntimedRecord]) {
 fn put_elsewhere(time: u64, lines: &[UntimedRecord]) {
     initialise();
     if (thread_local::is_other_task() || !handler::takes(time, lines))
-        && let Some(slot) = thread_slot::slot_or_claim(lines.len() as u32, time)
+        && let Some(slot) = thread_slot::slot_or_claim(lines.len() as u32, time, lines)
     {
         append_all(slot, time, lines);
     }

@@ -17,12 +17,18 @@ pub fn pthread_self() -> u64 {
     tid
 }
 
+/// A slot for the records of the thread `lwp`.
+fn take_slot_for(lwp: u32, tid: u64, write_through: bool) -> Option<Slot> {
+    let slot = storage::take_slot()?;
+    let directory = directory::path_of(slot.generation.load(Relaxed).into());
+    slot.adopt(lwp, process_state::recorded_id(), tid, directory, write_through);
+    slot.release_writer();
+    Some(slot)
+}
+
 /// A slot that this thread owns.
 fn adopt_slot() -> Option<Slot> {
-    let slot = storage::take_slot()?;
-    let (lwp, directory) = (thread_id(), directory::path_of(slot.generation.load(Relaxed).into()));
-    slot.adopt(lwp, process_state::recorded_id(), pthread_self(), directory, process_state::writes_through());
-    slot.release_writer();
+    let slot = take_slot_for(thread_id(), pthread_self(), process_state::writes_through())?;
     // Set again: the final flush may have begun, or the slot become stale, after the word was read and before the slot got an
     // owner.
     if process_state::writes_through() || slot.is_stale() {
@@ -34,6 +40,14 @@ fn adopt_slot() -> Option<Slot> {
 /// The slot in which this thread, which has none, records from now on; `None` if it gets none.
 pub fn claim_slot() -> Option<Slot> {
     use_slot(None, adopt_slot()?)
+}
+
+/// A slot in which this thread writes what another one, with this LWP and `pthread_self()`, could not: it is that one's to be
+/// ended. The final flush writes it.
+pub fn claim_slot_for(lwp: u32, tid: u64) -> Option<Slot> {
+    let slot = take_slot_for(lwp, tid, false)?;
+    file_entry(slot, lwp).add_user(slot);
+    Some(slot)
 }
 
 /// Makes `new` the slot in which this thread records, unless a signal handler has given it another one than `old`.

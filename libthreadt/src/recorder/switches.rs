@@ -70,7 +70,7 @@ fn notice_change(current: Option<Slot>, place: usize, configured: Switch) -> Swi
     let Some(slot) = current.or_else(|| {
         let (_, settings) = current_settings.as_ref()?;
         let wanted = control::switch_at(settings, place).is_on() && !thread_word::is_muted();
-        if wanted { slot_or_claim(0, clock::now_fenced()) } else { None }
+        if wanted { slot_or_claim(0, clock::now_fenced(), &[]) } else { None }
     }) else {
         let Some((_, settings)) = current_settings else { return configured };
         follow_without_slot(&settings);

@@ -1,4 +1,8 @@
 //! The slot of the calling thread: it claims one at its first record.
+//!
+//! While another thread makes the process's files, the thread waits for it. A signal handler that has interrupted this work in
+//! its own thread cannot wait, nor can a thread whose predecessor sleeps, perhaps until this one goes on. Their records are
+//! kept meanwhile (`storage::kept_records`).
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -7,28 +11,29 @@ use spec::id;
 
 use super::append::append;
 use super::handler;
-use super::slot_adoption::claim_slot;
+use super::slot_adoption::{claim_slot, claim_slot_for, pthread_self};
 use crate::clock;
 use crate::control;
 use crate::first_use::{initialise, prepare_files};
 use crate::process_state::{self, PROCESS};
+use crate::storage::kept_records::{Kept, keep, take_first};
 use crate::storage::{self, Slot, thread_local};
-use crate::sys::{Errno, thread_word};
+use crate::sys::{Errno, thread_id, thread_word};
 use crate::trace_dir::sandbox_spares;
 
 /// This thread's slot; it claims one if it has none. If that fails, `records`, whose time is a reading `time` of the
-/// clock, are counted as lost.
+/// clock, are counted as lost, unless their `lines` can be kept.
 #[inline(always)]
-pub fn slot_or_claim(records: u32, time: u64) -> Option<Slot> {
+pub fn slot_or_claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     match thread_local::current() {
         Some(slot) if process_state::is_initialised() => Some(slot),
-        _ => claim(records, time),
+        _ => claim(records, time, lines),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn claim(records: u32, time: u64) -> Option<Slot> {
+fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     if thread_word::is_muted() {
         return lose_muted(records);
     }
@@ -43,8 +48,12 @@ fn claim(records: u32, time: u64) -> Option<Slot> {
         return lose_without_slot(records, Errno(libc::EAGAIN), time);
     }
     // A vfork child would leave a slot of its own in its parent's thread-local variable.
-    if !initialise() || process_state::is_vfork_child() || !prepare_files() {
-        return lose_without_slot(records, Errno(libc::EAGAIN), time);
+    let is_initialised = initialise();
+    let is_guest = process_state::is_vfork_child();
+    if !is_initialised || is_guest || !prepare_files() {
+        let is_early = !is_guest && (PROCESS.initialised.is_busy() || PROCESS.files.is_busy());
+        let lost = if is_early { keep_all(time, lines) } else { records };
+        return lose_without_slot(lost, Errno(libc::EAGAIN), time);
     }
     // Only now: the initialisation makes a forked child forget its parent's slot.
     if let Some(slot) = thread_local::own() {
@@ -58,6 +67,7 @@ fn claim(records: u32, time: u64) -> Option<Slot> {
         return lose_without_slot(records, Errno(libc::ENOMEM), time);
     };
     take_over_losses(slot);
+    append_kept(slot);
     let parent = PROCESS.unrecorded_parent.swap(0, Relaxed);
     if parent != 0 && control::records_now(id::PROC_BEGIN) {
         let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
@@ -68,8 +78,39 @@ fn claim(records: u32, time: u64) -> Option<Slot> {
     Some(slot)
 }
 
+/// Keeps records until this thread has a slot; returns how many find no room.
+fn keep_all(time: u64, lines: &[UntimedRecord]) -> u32 {
+    let (lwp, tid) = (thread_id(), pthread_self());
+    lines.iter().map(|line| u32::from(!keep(&Kept { lwp, tid, time, line: *line }))).sum()
+}
+
+/// Appends to the slot the records of its thread that were kept.
+fn append_kept(slot: Slot) {
+    let lwp = slot.lwp.load(Relaxed);
+    while let Some(record) = take_first(|other| other == lwp) {
+        append(slot, record.time, &[record.line]);
+    }
+}
+
+/// Gives what was kept of threads that have made no record since, each a slot.
+fn write_kept() {
+    while let Some(record) = take_first(|_| true) {
+        let Some(slot) = claim_slot_for(record.lwp, record.tid) else {
+            lose_without_slot(1, Errno(libc::ENOMEM), record.time);
+            continue;
+        };
+        append(slot, record.time, &[record.line]);
+        append_kept(slot);
+        slot.end();
+        storage::release_slot(slot);
+    }
+}
+
 /// Counts records whose thread has no slot; always `None`.
 fn lose_without_slot(records: u32, cause: Errno, time: u64) -> Option<Slot> {
+    if records == 0 {
+        return None;
+    }
     if let Some(hindrance) = process_state::sandboxed() {
         let cause = if PROCESS.files.is_done() { cause } else { hindrance };
         sandbox_spares::count_losses(records, cause, if time == 0 { 0 } else { clock::since_epoch(time) });
@@ -92,9 +133,10 @@ fn lose_muted(records: u32) -> Option<Slot> {
     None
 }
 
-/// Gives what threads without a slot have lost to the thread that ends the process. That may be one without a slot, too: the
-/// last one, after main has left by `pthread_exit`, if it began after recording had stopped.
+/// Writes what is kept of threads without a slot, and gives what such threads have lost to the thread that ends the process.
+/// That may be one without a slot, too: the last one, after main has left by `pthread_exit`, if it began after recording had stopped.
 pub fn take_over_last_losses() {
+    write_kept();
     let slot = thread_local::own();
     let may_claim = slot.is_none() && control::words().lost_without_slot.load(Relaxed) != 0 && !thread_word::is_muted();
     if let Some(slot) = if may_claim { claim_slot() } else { slot } {

@@ -4,6 +4,7 @@ mod flush;
 mod flush_point;
 mod growth;
 mod in_flight;
+pub mod kept_records;
 mod layout;
 mod losses;
 mod quota;

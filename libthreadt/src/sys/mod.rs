@@ -33,6 +33,7 @@ mod seccomp_filter;
 pub mod stack;
 pub mod stack_alignment;
 pub mod standard_numbers;
+mod thread_progress;
 pub mod thread_word;
 mod time;
 pub mod unwind_sections;

@@ -8,6 +8,7 @@ use super::hold::Holder;
 use super::open_files::close_abandoned;
 use super::process::{process_id, thread_exists, thread_id};
 use super::stack::stack_pointer;
+use super::thread_progress::{Progress, sleeps_since_noted};
 use super::time::{wait, wake_all};
 
 /// Work that is done once. All zero means that it has not begun, so that a wiped page begins anew.
@@ -19,9 +20,10 @@ const UNDONE: u64 = 0;
 const DONE: u64 = 1;
 const FAILED: u64 = 2;
 
-/// How often another thread is waited for, ten milliseconds each time, before a record is given up. It only takes so
-/// long if the machine is very busy, or if the other thread has been stopped.
-const WAITS: u32 = 500;
+/// How often another thread is waited for, and for how many nanoseconds each time, before a record is given up. It only takes so
+/// long if the machine is very busy, or a disk.
+const WAITS: u32 = 2500;
+const WAIT: i64 = 2_000_000;
 
 impl Once {
     /// Work that has not begun.
@@ -36,15 +38,31 @@ impl Once {
         self.0.load(Acquire) == DONE
     }
 
+    /// Whether a thread is at work, or has left the work by a jump.
+    pub fn is_busy(&self) -> bool {
+        self.0.load(Acquire) > FAILED
+    }
+
     /// Does the work unless it has been done, and returns whether it is done now.
     ///
     /// A thread that finds another one at work waits for it. A thread that finds itself at work (in a signal handler,
     /// or in an allocator that uses hooked functions) gets `false` at once. If the work was left, by a jump of this thread
     /// or because the other one has gone, it begins anew.
+    pub fn run(&self, work: impl FnOnce() -> bool) -> bool {
+        self.run_or_wait(true, work)
+    }
+
+    /// As [`Once::run`], but does not wait for a thread that sleeps: a signal handler may have interrupted its work, and may
+    /// wait for this thread. Then this one gets `false`, and the next time, too, as long as that one sleeps.
+    pub fn run_unless_asleep(&self, work: impl FnOnce() -> bool) -> bool {
+        self.run_or_wait(false, work)
+    }
+
     // Not inlined: a call within the work then has its stack below this one.
     #[inline(never)]
-    pub fn run(&self, work: impl FnOnce() -> bool) -> bool {
+    fn run_or_wait(&self, for_sleepers: bool, work: impl FnOnce() -> bool) -> bool {
         let (me, here) = (thread_id(), stack_pointer());
+        let mut progress = Progress::default();
         for _ in 0..WAITS {
             match self.0.compare_exchange(UNDONE, Holder::new(me, here).word(), Acquire, Acquire) {
                 Ok(_) => {
@@ -63,9 +81,15 @@ impl Once {
                         }
                         close_abandoned(me, Some(here));
                         true
+                    } else if !for_sleepers && sleeps_since_noted(holder.lwp()) {
+                        return self.is_done();
                     } else {
-                        wait(self.low_half(), busy as u32, 10_000_000);
-                        self.0.load(Acquire) == busy && !thread_exists(process_id(), holder.lwp())
+                        wait(self.low_half(), busy as u32, WAIT);
+                        let is_unchanged = self.0.load(Acquire) == busy;
+                        if is_unchanged && !for_sleepers && progress.has_stopped(holder.lwp()) {
+                            return self.is_done();
+                        }
+                        is_unchanged && !thread_exists(process_id(), holder.lwp())
                     };
                     if left {
                         let _ = self.0.compare_exchange(busy, UNDONE, Acquire, Acquire);
