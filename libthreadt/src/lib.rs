@@ -26,8 +26,8 @@
 //!    closing takes.
 //! 2. The host is never ended, its signals are never blocked, and it gets what the next function returned. What cannot
 //!    be recorded is counted, and one line on stderr reports it.
-//! 3. Every hook works before the constructor, after the destructors, in a signal handler, on a small stack, in a
-//!    forked or vforked child, and in a thread that is being cancelled.
+//! 3. Every hook works before the constructor, after the destructors, in a signal handler, on a small stack (4096 bytes
+//!    below its caller), in a forked or vforked child, and in a thread that is being cancelled.
 //! 4. errno after a hook is errno after the next function.
 //! 5. Hooks nest (a signal handler's `sem_post` during a record), and hold nothing while the next function runs.
 //! 6. A forked child has files of its own and never writes to its parent's slots.

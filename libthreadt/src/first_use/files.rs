@@ -18,6 +18,8 @@ use super::process_info;
 /// A failure is reported once on stderr and ends all recording in this process.
 pub fn prepare_files() -> bool {
     PROCESS.files.run_unless_asleep(|| {
+        // Read here, where it takes no stack but its own: it is needed deep within.
+        identity::start();
         // SAFETY: within `files`, which one thread of the process runs, and all users of the directory's paths have
         // passed.
         let prepared = directory::resolve() && unsafe { make_files() };

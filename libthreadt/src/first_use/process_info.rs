@@ -130,16 +130,24 @@ fn lost_records() -> u64 {
     u64::from(PROCESS.lost.load(Relaxed)) + control::words().lost_without_slot.load(Relaxed)
 }
 
+#[inline(never)]
+fn describe_system(writer: &mut InfoWriter) {
+    if let Ok(name) = sys::system_name() {
+        writer.line("kernel", text(&name.release));
+        writer.line("host", text(&name.nodename));
+    }
+}
+
+// Not inlined, nor what asks the kernel for its names, so that they take no room on the stack of a first record while
+// mappings are read.
+#[inline(never)]
 fn describe(writer: &mut InfoWriter) {
     writer.number("format", 1);
     writer.line("version", env!("CARGO_PKG_VERSION").as_bytes());
     writer.line("arch", b"x86_64");
     // SAFETY: returns a constant, NUL-terminated string.
     writer.line("glibc", unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_bytes());
-    if let Ok(name) = sys::system_name() {
-        writer.line("kernel", text(&name.release));
-        writer.line("host", text(&name.nodename));
-    }
+    describe_system(writer);
     writer.line("boot_id", &identity::boot_id());
     writer.number("start", identity::start());
     writer.number("pid", process_state::id().into());

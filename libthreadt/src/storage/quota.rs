@@ -34,6 +34,13 @@ pub fn check_space(file: &Fd, length: u64) -> Result {
         PROCESS.unasked.store(unasked, Relaxed);
         return Ok(());
     }
+    ask_for_space(file)
+}
+
+// Not inlined, so that the answer takes no room on the stack of whoever writes.
+#[cold]
+#[inline(never)]
+fn ask_for_space(file: &Fd) -> Result {
     let Ok(system) = file.file_system() else { return Ok(()) };
     let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize as u64);
     let least = (bytes(system.f_blocks) / FREE_FRACTION).min(FREE_MIN);

@@ -27,6 +27,8 @@ impl Slot {
     ///
     /// `EFBIG` if the range goes beyond `limit`, how far the process may write; the signal that a write would raise then
     /// could kill the host.
+    // Not inlined, so that it takes no room on the stack while the file is opened.
+    #[inline(never)]
     pub(super) fn take_range(
         self,
         depth: usize,
@@ -62,6 +64,7 @@ impl Slot {
 
     /// Takes and notes what was requested by a write of this region that was left by a jump, if there was one, so that the write is
     /// repeated.
+    #[inline(never)]
     pub(super) fn complete_left_request(self, depth: usize, entry: &RecordFileEntry) {
         let request = &self.range_requests[depth & (REGIONS - 1)];
         // A ring may have overwritten the text since.

@@ -97,6 +97,8 @@ fn report_removal() {
 
 /// Uses an existing file as the one that the entry describes; `false` if it cannot be this process's. `EACCES` if it is, but
 /// the user that the process has become since may not open it.
+#[cold]
+#[inline(never)]
 fn adopt(path: &CStr, entry: &RecordFileEntry, lwp: u32) -> Result<bool> {
     // The program before the exec renamed what had its names, so that a file of the trbuf's owner is its own.
     let generation = entry.generation_from_before_exec();

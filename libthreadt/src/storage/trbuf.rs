@@ -25,6 +25,7 @@ use crate::trace_dir::{SPARE_SLOTS, directory};
 
 /// Makes `fd`, a new and empty file or a spare one, this process's trbuf of this generation; the first one with slots for its
 /// first threads.
+#[inline(never)]
 pub fn make(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     set_slot_layout(owner.layout);
     let slots = if generation != 0 || slot_layout().is_ring() { 0 } else { SPARE_SLOTS as usize };
@@ -119,6 +120,8 @@ fn write_header(base: *mut u8, owner: &Owner, notes: u32) {
 /// Takes over the trbuf that this process made before an exec: unwritten text is written, and the slots are reused.
 ///
 /// The slots keep their layout, unless the environment now asks for another one and nothing is left in them.
+#[cold]
+#[inline(never)]
 pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     let layout = owner.layout;
     let stat = fd.stat()?;

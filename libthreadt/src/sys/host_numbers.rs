@@ -105,7 +105,17 @@ impl Announcements {
     }
 
     fn wait_until_none<T>(&self, lwp: u32, take: impl Fn() -> T, release: impl Fn(T)) -> T {
-        let mut taken = take();
+        let taken = take();
+        if self.of_others(lwp).next().is_none() {
+            return taken;
+        }
+        self.wait_with(taken, lwp, take, release)
+    }
+
+    // Not inlined, so that each opening of a file takes less of the stack.
+    #[cold]
+    #[inline(never)]
+    fn wait_with<T>(&self, mut taken: T, lwp: u32, take: impl Fn() -> T, release: impl Fn(T)) -> T {
         for turn in 1..PATIENCE {
             if self.of_others(lwp).next().is_none() {
                 return taken;

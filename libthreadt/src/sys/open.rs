@@ -31,6 +31,22 @@ impl FileIdentity {
         path::stat(path).ok().filter(is_meant).map(|stat| identity(&stat))
     }
 
+    /// Whether this is the status of this file.
+    fn is_still(self, stat: &libc::stat) -> bool {
+        // The inode of a file that was removed may be another one's by now, also somebody else's.
+        let is_regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
+        let is_same = (stat.st_dev, stat.st_ino) == (self.device, self.inode);
+        // In a user namespace that was made since, this user and root have other numbers.
+        is_same && is_regular && (stat.st_uid == self.owner || [0, user_id()].contains(&stat.st_uid))
+    }
+
+    // Not inlined, so that the status takes no room on the stack of each write.
+    #[cold]
+    #[inline(never)]
+    fn is_still_at(self, path: &CStr) -> bool {
+        path::stat(path).is_ok_and(|stat| self.is_still(&stat))
+    }
+
     /// Whether `path` leads to this file.
     pub fn is_at(self, path: &CStr) -> bool {
         path::stat(path).is_ok_and(|stat| identity(&stat) == self)
@@ -147,17 +163,10 @@ impl Fd {
         if long {
             fd.keep_apart();
         }
-        let is_known = |stat: &libc::stat| {
-            // The inode of a file that was removed may be another one's by now, also somebody else's.
-            let is_regular = stat.st_mode & libc::S_IFMT == libc::S_IFREG;
-            let is_same = (stat.st_dev, stat.st_ino) == (known.device, known.inode);
-            // In a user namespace that was made since, this user and root have other numbers.
-            is_same && is_regular && (stat.st_uid == known.owner || [0, user_id()].contains(&stat.st_uid))
-        };
         let stat = fd.stat()?;
-        if !is_known(&stat) {
+        if !known.is_still(&stat) {
             // The host may have closed it, and somebody else has got the number: the host, or another thread of ours.
-            let was_closed = path::stat(path).is_ok_and(|stat| is_known(&stat));
+            let was_closed = known.is_still_at(path);
             if fd.was_replaced() || was_closed {
                 fd.forget();
             }

@@ -130,6 +130,7 @@ fn create(path: &CStr) -> Result<(Fd, FileIdentity)> {
 }
 
 /// Renames the files of an earlier process with this number that has ended in order: it has left no trbuf, but the others.
+#[inline(never)]
 fn rename_files_of_ended(pid: u32, scratch: &mut Scratch) -> Result {
     let info = path::trace_file(&mut scratch.path, directory::path(), FileName::Info(pid & PROCESS_MASK));
     let start = match Fd::open_trusted(info, libc::O_RDONLY) {
@@ -146,6 +147,9 @@ fn rename_files_of_ended(pid: u32, scratch: &mut Scratch) -> Result {
 }
 
 /// Finds the process that made the trbuf at `path`. `page` is overwritten.
+// Not inlined, as what else is seldom needed here, because a first record is made on the host's stack.
+#[cold]
+#[inline(never)]
 fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
     let (fd, ..) = Fd::open_trusted(path, libc::O_RDONLY)?;
     let length = fd.read_at(page.get_mut(..PAGE).unwrap_or_default(), 0)?;
