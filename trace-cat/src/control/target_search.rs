@@ -111,7 +111,8 @@ fn is_within_exec(process: &Path) -> bool {
 
 /// Whether the directory that the process's environment names has a trbuf of this process.
 fn has_left_trbuf(process: &Path) -> bool {
-    let (Ok(environment), Ok(number)) = (fs::read(process.join("environ")), own_number(process)) else { return false };
+    let number = fs::read_to_string(process.join("status")).and_then(|status| own_number(&status));
+    let (Ok(environment), Ok(number)) = (fs::read(process.join("environ")), number) else { return false };
     let variable = environment.split(|&byte| byte == 0).find_map(|text| text.strip_prefix(b"THR_TRACE_DIR="));
     let wanted = Path::new(OsStr::from_bytes(variable.unwrap_or(b".")));
     // As the process sees it.
