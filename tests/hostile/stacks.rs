@@ -54,7 +54,7 @@ fn every_kind_of_call_on_a_stack_that_is_not_aligned() {
 fn a_handler_on_the_smallest_alternate_stack_that_is_documented() {
     for environment in [&[][..], &["THR_TRACE_BUF"], &["THR_TRACE_STACK"], &["THR_TRACE_BUF", "THR_TRACE_STACK"]] {
         let test = TestDirectory::new("alternate-stack");
-        let run = test.traced(&Program::c("hostile/alternate_stack.c")).arg("4096").env("THR_TRACE_EVENTS", "sema");
+        let run = test.traced(Program::c("hostile/alternate_stack.c")).arg("4096").env("THR_TRACE_EVENTS", "sema");
         // The linker's own lazy binding would take as much.
         let run = run.env("LD_BIND_NOW", "1");
         environment.iter().fold(run, |run, name| run.env(name, "1")).run().exited(7);

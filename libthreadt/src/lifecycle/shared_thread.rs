@@ -9,7 +9,7 @@ use crate::{clock, process_state, recorder};
 pub fn share_thread() {
     if is_recording() && !process_state::is_vfork_child() {
         // So that it is this task which has claimed the slot.
-        recorder::slot_or_claim(0, clock::now_fenced());
+        recorder::slot_or_claim(0, clock::now_fenced(), &[]);
     }
     thread_word::set_shared(true);
 }
