@@ -58,8 +58,8 @@ fn forked_children_keep_the_programs_files_whatever_their_flags() {
 }
 
 /// A host that closes all descriptors again and again, while others write: its own files get their numbers, and nothing
-/// else gets into them, nor into another file of the trace; also if a child that shares them closes them. Only where it does so by an instruction of its own no attempt to
-/// write may come between two of its turns.
+/// else gets into them, nor into another file of the trace; also if a child that shares them closes them. Only where it does so
+/// by an instruction of its own no attempt to write may come between two of its turns.
 #[test]
 fn a_host_that_closes_everything_keeps_its_files() {
     let program = Program::c("hostile/closing.c");

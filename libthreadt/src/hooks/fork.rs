@@ -34,7 +34,7 @@ pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int
             recorder::slot_or_claim(1, clock::now_fenced(), &[]);
         }
     } else {
-        descriptor_table::forget_told();
+        descriptor_table::forget_noted();
         put_return_record(kind, child);
     }
     child

@@ -252,8 +252,8 @@ macro_rules! restore_registers {
     };
 }
 
-/// As [`jump_to_next`], in assembly, with registers and stack as they are. `next` is the next function, `address` where it has its address,
-/// and `look_up` a function that returns it.
+/// As [`jump_to_next`], in assembly, with registers and stack as they are. `next` is the next function, `address` where it has
+/// its address, and `look_up` a function that returns it.
 macro_rules! jump_to_next_with_registers {
     () => {
         concat!(

@@ -185,8 +185,8 @@ fn note_end() {
 
 /// The process is about to end: writes all that can be written.
 ///
-/// The trbuf is removed, or left to the next child, if all of it was written and no thread has recorded since this began. Otherwise a record may be
-/// on its way to its file when the process dies, and only the trbuf says which bytes belong there.
+/// The trbuf is removed, or left to the next child, if all of it was written and no thread has recorded since this began.
+/// Otherwise a record may be on its way to its file when the process dies, and only the trbuf says which bytes belong there.
 pub fn finish() {
     if !PROCESS.files.is_done() || process_state::is_vfork_child() {
         return;

@@ -19,9 +19,9 @@ static DIFFER: AtomicBool = AtomicBool::new(false);
 /// Another process may use a table of this one.
 static IS_SHARED: AtomicBool = AtomicBool::new(false);
 
-/// What threads have told of the children that they were about to make: a thread's pointer, which the child has as well, and what
-/// is known below it. Threads whose pointers lead to the same place forget each other's.
-static TOLD: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
+/// What threads have noted of the children that they were about to make: a thread's pointer, which the child has as well, and what
+/// is known in its lowest bits. Threads whose pointers lead to the same place replace each other's.
+static NOTED_CHILDREN: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
 /// The child shares the table.
 const SHARES: usize = 1;
 /// The child has a table of its own, for certain: libc's `fork` has made it, which does nothing else.
@@ -39,17 +39,17 @@ pub fn note_clone(flags: c_int) {
         DIFFER.store(true, SeqCst);
     }
     if !has(libc::CLONE_VM) {
-        tell(if has(libc::CLONE_FILES) { SHARES } else { 0 });
+        note_child(if has(libc::CLONE_FILES) { SHARES } else { 0 });
     }
 }
 
 /// Notes that a thread is about to make a child by `fork`.
 pub fn note_fork() {
-    tell(FORKED);
+    note_child(FORKED);
 }
 
-/// Forgets what the thread has told: its next child may be made unnoticed.
-pub fn forget_told() {
+/// Forgets what the thread has noted: its next child may be made unnoticed.
+pub fn forget_noted() {
     place().store(0, Relaxed);
 }
 
@@ -69,14 +69,14 @@ pub fn may_be_shared() -> bool {
     IS_SHARED.load(SeqCst)
 }
 
-/// In a forked child, which has this thread alone: whether it uses its parent's table, as far as that can be told; whether it may,
-/// if it cannot. `lwp` was the forking thread's, 0 if that is not known.
+/// In a forked child, which has this thread alone: whether it uses its parent's table; if that is not known, whether it may use it.
+/// `lwp` was the forking thread's, 0 if that is not known.
 pub fn is_parents(lwp: u32) -> bool {
-    let told = told();
-    let is_parents = told != Some(FORKED) && (told == Some(SHARES) || has_table_of(lwp).unwrap_or(told.is_none()));
+    let noted = noted();
+    let is_parents = noted != Some(FORKED) && (noted == Some(SHARES) || has_table_of(lwp).unwrap_or(noted.is_none()));
     DIFFER.store(false, Relaxed);
     IS_SHARED.store(is_parents, Relaxed);
-    forget_told();
+    forget_noted();
     is_parents
 }
 
@@ -95,14 +95,14 @@ fn has_table_of(lwp: u32) -> Option<bool> {
 fn place() -> &'static AtomicUsize {
     let pointer = thread_pointer();
     // Stacks, whose ends the pointers are near, are apart by multiples of large powers of two.
-    &TOLD[(pointer >> 12 ^ pointer >> 18 ^ pointer >> 23) % TOLD.len()]
+    &NOTED_CHILDREN[(pointer >> 12 ^ pointer >> 18 ^ pointer >> 23) % NOTED_CHILDREN.len()]
 }
 
-fn tell(knowledge: usize) {
+fn note_child(knowledge: usize) {
     place().store(thread_pointer() | knowledge, Relaxed);
 }
 
-fn told() -> Option<usize> {
+fn noted() -> Option<usize> {
     let word = place().load(Relaxed);
     (word & !KNOWLEDGE == thread_pointer()).then_some(word & KNOWLEDGE)
 }
@@ -132,16 +132,16 @@ mod tests {
         let lwp = thread_id();
         // By the kernel's answer, if it gives one: else the child takes care.
         let is_answered = has_table_of(lwp) == Some(true);
-        forget_told();
+        forget_noted();
         assert_eq!(status_of_child(0, || is_parents(lwp)), (!is_answered).into());
         assert_eq!(status_of_child(libc::CLONE_FILES, || is_parents(lwp)), 1);
-        // By what the parent told: the kernel is not asked about a thread that is not known.
-        assert_eq!(status_of_child(0, || is_parents(0)), 1, "nothing was told");
-        tell(0);
+        // By what the parent noted: the kernel is not asked about a thread that is not known.
+        assert_eq!(status_of_child(0, || is_parents(0)), 1, "nothing was noted");
+        note_child(0);
         assert_eq!(status_of_child(0, || is_parents(0)), 0);
-        tell(SHARES);
+        note_child(SHARES);
         assert_eq!(status_of_child(0, || is_parents(0)), 1);
-        tell(0);
+        note_child(0);
         assert_eq!(status_of_child(libc::CLONE_FILES, || is_parents(lwp)), is_answered.into(), "made unnoticed");
         note_fork();
         assert_eq!(status_of_child(0, || is_parents(lwp)), 0);

@@ -212,7 +212,7 @@ impl Note {
         self.holder.load(Acquire) != 0 && self.number.load(Acquire) <= OPENING
     }
 
-    /// Whether the file is open by this number or, as far as the note tells, may be.
+    /// Whether the file is open by this number or, as far as the note shows, may be.
     pub(super) fn may_have(&self, number: c_int) -> bool {
         match self.number.load(Acquire) {
             ..=OPENING => true,

@@ -30,7 +30,8 @@ static SIZE_AT_LAST_READ: AtomicU64 = AtomicU64::new(0);
 /// trinfo's lines are the parent's, and this process has not read its own mappings.
 static ARE_PARENTS: AtomicBool = AtomicBool::new(false);
 
-/// How often the mappings are read because libraries are closed, or code is met that is in none: readings must not take the program's time for ever.
+/// How often the mappings are read because libraries are closed, or code is met that is in none: readings must not take the
+/// program's time for ever.
 const READINGS_MAX: u32 = 4096;
 /// How often they were.
 static READINGS: AtomicU32 = AtomicU32::new(0);

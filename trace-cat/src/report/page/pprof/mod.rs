@@ -136,8 +136,8 @@ impl<'a> Builder<'a> {
         addresses.into_iter().map(|address| self.location(process, address, time)).collect()
     }
 
-    /// The location of a return address at a time; 0 stands for a site that is not known, and another number for all that are not kept. Its address is in the call instruction, which ends
-    /// before the return address.
+    /// The location of a return address at a time; 0 stands for a site that is not known, and another number for all that are not
+    /// kept. Its address is in the call instruction, which ends before the return address.
     fn location(&mut self, process: u32, address: u64, time: u64) -> u64 {
         let since = self.view.names().unchanged_since(process, address, time);
         if let Some(&id) = self.locations.get(&(process, address, since)) {
