@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicI32, AtomicU32};
 
 use super::copied_files::{close_inherited, leave_table};
 use super::descriptor::{control, stat};
+use super::descriptor_table::{forget_noted, note_fork};
 use super::open_files::{MARK, Note, close_abandoned, is_marked};
 use super::opened_before::add_number;
 use super::stack::stack_pointer;
@@ -70,10 +71,13 @@ fn a_thread_that_leaves_a_table_leaves_no_file_there() {
             unsafe { libc::unshare(libc::CLONE_FILES) == 0 }
         });
     }
-    // A child, so that no other test uses its descriptors.
+    // A child, so that no other test uses its descriptors. What such tests have noted is not the child's.
+    let lwp = thread_id();
+    note_fork();
     // SAFETY: the child makes system calls, and a thread.
     let child = unsafe { libc::fork() };
     if child == 0 {
+        close_inherited(lwp, thread_id(), stack_pointer());
         let directory = tempfile::tempdir().unwrap();
         let path = CString::new(directory.path().join("file").as_os_str().as_bytes()).unwrap();
         let thread = std::thread::spawn(move || {
@@ -97,6 +101,7 @@ fn a_thread_that_leaves_a_table_leaves_no_file_there() {
         // SAFETY: ends the child.
         unsafe { libc::_exit(if is_right && stat(number).is_err() { 7 } else { 8 }) };
     }
+    forget_noted();
     let mut status = 0;
     // SAFETY: waits for the child of this test.
     unsafe { libc::waitpid(child, &mut status, 0) };
