@@ -177,6 +177,8 @@ impl Analysis {
         match kind {
             // Who takes a futex that is free, or leaves one for which nobody waits, makes no call.
             ObjectKind::Futex => Knowledge { only_blocked: true, is_handed_over: true, ..knowledge },
+            // At each level all of its calls are recorded.
+            ObjectKind::Once => Knowledge { only_blocked: false, ..knowledge },
             _ => knowledge,
         }
     }

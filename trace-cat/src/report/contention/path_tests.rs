@@ -293,6 +293,11 @@ fn who_waited_for_a_routine_may_return_before_who_ran_it() {
     assert_eq!(wakers.collect::<Vec<_>>(), [(0, 2)]);
     let sums = (figures.contention, figures.handoff, figures.unknown, figures.hold.sum());
     assert_eq!(sums, (54 + 57, 2, 0, 60));
+    // All calls of a routine are recorded at each level.
+    let only_blocked = Knowledge { only_blocked: true, ..Knowledge::default() };
+    let blocked = analysed_with_paths(&records(text), only_blocked);
+    let figures = &blocked.objects[0].figures;
+    assert_eq!((figures.contention, figures.handoff, figures.unknown), (54 + 57, 2, 0));
     // A wait that was cancelled does not show that the routine has ended.
     let cancelled = text.replace("60 3 1:38:2 0", "60 3 1:38:2 125");
     assert_eq!(path_of(&cancelled), ([62, 28, 0], vec![(80, 62, 1)], vec![(1, 28), (2, 62)]));

@@ -1,6 +1,6 @@
 //! The shortest cycle of each strongly connected component whose edges can be taken at the same time.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
 use super::components::components;
@@ -104,13 +104,21 @@ impl<'a> CycleSearch<'a> {
         life: &'a dyn Fn(u32) -> ThreadLife,
         work: usize,
     ) -> CycleSearch<'a> {
+        let edge = |from: usize, to: usize| order.edges.get(&(all_nodes[from], all_nodes[to]));
+        let observations = |from: usize| {
+            let inner = all_successors[from].iter().filter(|to| component.binary_search(to).is_ok());
+            inner.filter_map(|to| edge(from, *to)).map(|edge| edge.observations.len()).sum::<usize>()
+        };
+        // A path begins where there is least to choose from, and what follows is narrowed down to what goes with that.
+        let mut component = component.to_vec();
+        component.sort_by_cached_key(|&node| (observations(node), node));
+        let places: HashMap<usize, usize> = component.iter().enumerate().map(|(place, &node)| (node, place)).collect();
         let nodes: Vec<u32> = component.iter().map(|index| all_nodes[*index]).collect();
         let mut successors = vec![Vec::new(); nodes.len()];
         let mut predecessors = vec![Vec::new(); nodes.len()];
         for (from, &node) in component.iter().enumerate() {
             for next in &all_successors[node] {
-                let Ok(to) = component.binary_search(next) else { continue };
-                let Some(edge) = order.edges.get(&(nodes[from], nodes[to])) else { continue };
+                let (Some(&to), Some(edge)) = (places.get(next), edge(node, *next)) else { continue };
                 successors[from].push((to, SearchedEdge::new(edge)));
                 predecessors[to].push(from);
             }
@@ -260,7 +268,9 @@ impl<'a> CycleSearch<'a> {
 
     fn cycle(&self) -> LockCycle {
         let object = |node: usize| self.order.object(self.nodes[node]);
-        let steps = self.path.iter().map(|&(from, to, edge, observation)| OrderStep {
+        let first = (0..self.path.len()).min_by_key(|&step| self.nodes[self.path[step].0]).unwrap_or(0);
+        let (before, after) = self.path.split_at(first);
+        let steps = after.iter().chain(before).map(|&(from, to, edge, observation)| OrderStep {
             from: object(from),
             to: object(to),
             thread: observation.thread,
