@@ -64,10 +64,11 @@ pub fn initialise() -> bool {
         return false;
     }
     let initialised = PROCESS.initialised.run_unless_asleep(|| {
-        // A jump may have left this work in this process before.
-        if CONFIGURED.is_done() && process_state::id() == 0 {
+        // A jump may have left this work in this process before: then nothing is a parent's.
+        if CONFIGURED.is_done() && PROCESS.has_forgotten_parent.load(Relaxed) == 0 {
             forget_parent();
         }
+        PROCESS.has_forgotten_parent.store(1, Relaxed);
         CONFIGURED.run(|| {
             configure();
             true

@@ -67,6 +67,10 @@ impl Once {
             match self.0.compare_exchange(UNDONE, Holder::new(me, here).word(), Acquire, Acquire) {
                 Ok(_) => {
                     let done = work();
+                    // A child that a signal handler forked returns here, too. What it went on with was its parent's work.
+                    if thread_id() != me {
+                        return self.is_done();
+                    }
                     self.0.store(if done { DONE } else { FAILED }, Release);
                     wake_all(self.low_half());
                     return done;
@@ -163,5 +167,25 @@ mod tests {
         let once = Once::new();
         assert!(!once.run(|| false));
         assert!(!once.run(|| unreachable!()));
+    }
+
+    /// A signal handler forks, and both processes return into the work, which is the parent's alone.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the process is the test's own")]
+    fn a_child_that_was_forked_within_the_work_has_not_done_it() {
+        let (once, mut child) = (Once::new(), 0);
+        let done = once.run(|| {
+            // SAFETY: the child makes system calls only.
+            child = unsafe { libc::fork() };
+            true
+        });
+        if child == 0 {
+            // SAFETY: ends the child.
+            unsafe { libc::_exit((done || once.is_done()).into()) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child of this test.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert!(done && once.is_done() && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0);
     }
 }
