@@ -68,7 +68,9 @@ impl Once {
                 Ok(_) => {
                     let done = work();
                     // A child that a signal handler forked returns here, too. What it went on with was its parent's work.
-                    if thread_id() != me {
+                    // Where the kernel must not be asked the ID is 0.
+                    let now = thread_id();
+                    if now != me && now != 0 && me != 0 {
                         return self.is_done();
                     }
                     self.0.store(if done { DONE } else { FAILED }, Release);
