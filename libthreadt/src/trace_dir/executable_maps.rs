@@ -30,8 +30,7 @@ static SIZE_AT_LAST_READ: AtomicU64 = AtomicU64::new(0);
 /// trinfo's lines are the parent's, and this process has not read its own mappings.
 static ARE_PARENTS: AtomicBool = AtomicBool::new(false);
 
-/// How often the mappings are read because libraries are closed, or code is met that is in none: readings must not take the
-/// program's time for ever.
+/// How often the mappings are read because libraries are closed: readings must not take the program's time for ever.
 const READINGS_MAX: u32 = 4096;
 /// How often they were.
 static READINGS: AtomicU32 = AtomicU32::new(0);
@@ -45,6 +44,9 @@ static IS_PARTIAL_WRITTEN: AtomicBool = AtomicBool::new(false);
 
 /// Where code of no module was met: where the mappings begin and end that had it.
 static MET: [[AtomicU64; 2]; 64] = [const { [const { AtomicU64::new(0) }; 2] }; 64];
+/// How often the mappings are read because of such code, and how often they were.
+const MET_READINGS_MAX: u32 = 256;
+static MET_READINGS: AtomicU32 = AtomicU32::new(0);
 
 /// Longest build ID that is written, bytes.
 const BUILD_ID_MAX: usize = 32;
@@ -108,7 +110,7 @@ fn write_partial(writer: &mut InfoWriter) {
 
 /// Whether the mappings were read since the code at an address was met, or are not to be read any more.
 pub fn is_met(address: u64) -> bool {
-    READINGS.load(Relaxed) >= READINGS_MAX || met_range(address).is_some()
+    MET_READINGS.load(Relaxed) >= MET_READINGS_MAX || met_range(address).is_some()
 }
 
 fn met_range(address: u64) -> Option<&'static [AtomicU64; 2]> {
@@ -119,8 +121,13 @@ fn met_range(address: u64) -> Option<&'static [AtomicU64; 2]> {
 /// Code was met in no module: as [`write_new`], so that trinfo has its mapping. What has no executable mapping is no code, and
 /// not looked for again.
 pub fn write_met(writer: &mut InfoWriter, address: u64) {
-    let number = READINGS.load(Relaxed);
-    READINGS.store(number + 1, Relaxed);
+    // SAFETY: the one writer of trinfo calls this.
+    let is_full = unsafe { PRESENT_LINES.get_mut() }.is_full() || KEPT_LENGTH.load(Relaxed) >= BYTES_MAX;
+    let number = MET_READINGS.load(Relaxed);
+    MET_READINGS.store(if is_full { MET_READINGS_MAX } else { number + 1 }, Relaxed);
+    if is_full {
+        return;
+    }
     write_new(writer);
     // SAFETY: the one writer of trinfo calls this.
     let range = unsafe { PRESENT_LINES.get_mut() }.range_of(address);
