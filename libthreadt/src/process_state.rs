@@ -44,7 +44,7 @@ pub struct ProcessState {
     pub recorded_after_final_flush: AtomicU32,
     /// 1 once the end of the process has been recorded.
     pub exit_recorded: AtomicU32,
-    /// 1 once nothing is left in this process of what it inherited from its parent.
+    /// 1 once this process has forgotten what it inherited from its parent.
     pub has_forgotten_parent: AtomicU32,
     /// The parent's PID while the record that begins a child's trace is still to be written.
     pub unrecorded_parent: AtomicU32,
