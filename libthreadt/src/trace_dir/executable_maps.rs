@@ -77,16 +77,24 @@ pub fn write_last(writer: &mut InfoWriter) {
 
 /// Before and after a library is closed: as [`write_new`], unless that was done too often.
 pub fn write_at_close(writer: &mut InfoWriter) {
-    // SAFETY: the one writer of trinfo calls this.
-    let is_full = unsafe { PRESENT_LINES.get_mut() }.is_full();
     let readings = READINGS.load(Relaxed);
-    if readings < READINGS_MAX && KEPT_LENGTH.load(Relaxed) < BYTES_MAX && !is_full {
+    // SAFETY: the one writer of trinfo calls this.
+    if readings < READINGS_MAX && unsafe { has_room() } {
         READINGS.store(readings + 1, Relaxed);
         write_new(writer);
     } else {
         note_missing_reading();
         write_partial(writer);
     }
+}
+
+/// Whether further readings may be written, and only what is new in them.
+///
+/// # Safety
+/// Only the one writer of trinfo may call this.
+unsafe fn has_room() -> bool {
+    // SAFETY: the caller's.
+    KEPT_LENGTH.load(Relaxed) < BYTES_MAX && !unsafe { PRESENT_LINES.get_mut() }.is_full()
 }
 
 /// A library is closed, and that is in no reading.
@@ -122,12 +130,11 @@ fn met_range(address: u64) -> Option<&'static [AtomicU64; 2]> {
 /// not looked for again.
 pub fn write_met(writer: &mut InfoWriter, address: u64) {
     // SAFETY: the one writer of trinfo calls this.
-    let is_full = unsafe { PRESENT_LINES.get_mut() }.is_full() || KEPT_LENGTH.load(Relaxed) >= BYTES_MAX;
-    let number = MET_READINGS.load(Relaxed);
-    MET_READINGS.store(if is_full { MET_READINGS_MAX } else { number + 1 }, Relaxed);
-    if is_full {
-        return;
+    if !unsafe { has_room() } {
+        return MET_READINGS.store(MET_READINGS_MAX, Relaxed);
     }
+    let number = MET_READINGS.load(Relaxed);
+    MET_READINGS.store(number + 1, Relaxed);
     write_new(writer);
     // SAFETY: the one writer of trinfo calls this.
     let range = unsafe { PRESENT_LINES.get_mut() }.range_of(address);
