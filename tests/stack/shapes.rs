@@ -1,7 +1,7 @@
 //! Stacks of functions of many shapes, frame by frame as the C library's unwinder finds them.
 
 use super::stacks_of;
-use crate::harness::{Program, TestDirectory};
+use crate::harness::{Program, TestDirectory, library};
 
 /// The stacks that a program prints: `shape: 0x... 0x...`.
 fn printed_stacks(text: &str) -> Vec<(String, Vec<u64>)> {
@@ -53,4 +53,25 @@ fn a_library_in_the_place_of_a_closed_one_has_its_own_rules() {
     output.success();
     assert_as_printed(output.stdout_text(), &test, 64);
     assert_eq!(stacks_of(&test.merged(), "mutex_trylock").len(), 4);
+}
+
+/// Another thread may open a library, and call it, when the one that was there is unmapped and its `dlclose` has not returned yet; or
+/// close one meanwhile, and read the mappings.
+#[test]
+fn a_library_that_is_opened_within_the_closing_of_another_one_has_its_own_rules() {
+    let closed = |flag: &str| Program::with_flags("stack/closed_library.c", &["-O2", "-shared", "-fPIC", flag]);
+    let (small, large) = (closed("-DSMALL"), closed("-DLARGE"));
+    let interposer = Program::with_flags("stack/closing.c", &["-shared", "-fPIC", "-DINTERPOSER"]);
+    for (case, calls) in [("within", 5), ("read", 3)] {
+        let test = TestDirectory::new("closing");
+        let run = test.traced(Program::with_flags("stack/closing.c", &["-O2", "-fomit-frame-pointer"])).arg(case);
+        let run = run.env("LD_PRELOAD", format!("{}:{}", library().display(), interposer.path().display()));
+        let output = run.args([&small, &large]).env("THR_TRACE_STACK", "64").run();
+        let text = output.success().stdout_text();
+        let printed = printed_stacks(text);
+        assert_eq!(printed.len(), calls);
+        // Else there is nothing to mix up.
+        assert!(printed.iter().all(|(_, addresses)| addresses[..2] == printed[0].1[..2]), "{text}");
+        assert_as_printed(text, &test, 64);
+    }
 }

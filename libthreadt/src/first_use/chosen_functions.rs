@@ -19,7 +19,7 @@ use crate::sys::function_symbols::{SymbolSearch, TEXTS_MAX, base_of, exported_fu
 use crate::sys::{Hold, SetOnce, path, sleep, thread_id};
 #[cfg(not(test))]
 use crate::sys::{elf::objects, function_symbols::address_in};
-use crate::unwind::LoadedModule;
+use crate::unwind::{CLOSINGS, LoadedModule};
 
 /// Where functions begin, by a hash; 0 for none, [`GONE`] for one of a module that was closed.
 static CHOSEN: [AtomicU64; 1 << 15] = [const { AtomicU64::new(0) }; 1 << 15];
@@ -35,9 +35,6 @@ static PATH: SetOnce<[u8; path::PATH_MAX]> = SetOnce::new([0; path::PATH_MAX]);
 /// How often a search by another thread is waited for, and how long each time, nanoseconds.
 const WAITS: u32 = 1000;
 const WAIT: i64 = 100_000;
-
-/// How many threads are closing a library.
-static CLOSING: AtomicU32 = AtomicU32::new(0);
 
 struct SearchedModule {
     /// The module's identity, and in the lowest two bits what is chosen of it; 0 for none, [`GONE`] for one that was closed.
@@ -93,9 +90,8 @@ pub fn is_chosen_function(address: usize) -> bool {
 
 #[inline(never)]
 fn is_named(address: usize) -> bool {
-    // ORDERING: Acquire pairs with the Release of a thread that has forgotten what it closed. That a thread has begun to close a
-    // library is seen by whoever runs what was opened at its address: the linker's lock is in between.
-    let is_sure = CLOSING.load(Acquire) == 0;
+    // Who has closed a library has forgotten it before it is closed.
+    let is_sure = CLOSINGS.number().is_some();
     is_sure && is_in_table(address)
         || LoadedModule::at(address).is_some_and(|module| match choice_of(&module, is_sure) {
             ALL => true,
@@ -208,12 +204,7 @@ fn forget(module: &SearchedModule) {
     }
 }
 
-/// A thread is about to close a library. [`forget_closed_modules`] follows, unless it is left by a jump.
-pub fn expect_closed_modules() {
-    CLOSING.fetch_add(1, Relaxed);
-}
-
-/// A thread has closed a library: forgets the modules that are not there any more.
+/// A thread has closed a library: forgets the modules that are not there any more, before the closing is taken for ended.
 pub fn forget_closed_modules() {
     let mut is_there = [false; MODULES.len()];
     let is_forked = PROCESS.forked_from.load(Relaxed) != 0;
@@ -238,7 +229,6 @@ pub fn forget_closed_modules() {
             alone(|| false, || gone().for_each(|(place, _)| forget(place)));
         }
     }
-    CLOSING.fetch_sub(1, Release);
 }
 
 /// Notes the functions of a module that are chosen.

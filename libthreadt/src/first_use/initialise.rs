@@ -144,6 +144,7 @@ fn forget_parent() {
     info_file::forget();
     sys::file_size::end_all_changes();
     sys::host_numbers::forget();
+    unwind::CLOSINGS.forget();
     sys::close_inherited(lwp, sys::thread_id(), sys::stack::stack_pointer());
     // The child may be in another time namespace.
     clock::check();

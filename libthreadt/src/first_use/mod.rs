@@ -5,6 +5,6 @@ pub mod process_info;
 
 #[cfg(not(test))]
 pub use chosen_functions::choose_functions;
-pub use chosen_functions::{expect_closed_modules, forget_closed_modules, is_chosen_function};
+pub use chosen_functions::{forget_closed_modules, is_chosen_function};
 pub use files::{begin_files_of_user, prepare_files};
 pub use initialise::{after_fork_in_child, configured_switch_at, initialise, is_recording};

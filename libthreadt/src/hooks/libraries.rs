@@ -10,13 +10,13 @@ use crate::lifecycle::{after_close, before_close};
 hook! {
     /// `int dlclose(void *handle);`
     fn dlclose(handle: *mut c_void; _caller) -> c_int {
-        if !before_close() {
+        let Some(closing) = before_close() else {
             // SAFETY: the next function with the host's arguments.
             return unsafe { jump_to_next!(dlclose(handle: *mut c_void) -> c_int) };
-        }
+        };
         // SAFETY: as above. The library's destructors may do anything, and need not return.
         let result = unsafe { call_next!(dlclose(handle: *mut c_void) -> c_int) };
-        after_close();
+        after_close(closing);
         result
     }
 }

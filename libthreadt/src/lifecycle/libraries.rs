@@ -11,50 +11,63 @@ use crate::first_use::{self, process_info};
 use crate::glibc::loaded_libraries;
 use crate::process_state::{self, PROCESS};
 use crate::trace_dir::executable_maps;
-use crate::unwind;
+use crate::unwind::{CLOSINGS, Closing};
 
 /// The number of the libraries that were loaded when the mappings were last read here; 0 if unknown.
 static NUMBER_AT_LAST_READING: AtomicU64 = AtomicU64::new(0);
 
-/// The program is about to close a library. Returns whether [`after_close`] has to be called.
-pub fn before_close() -> bool {
-    let records_code = config::is_detailed() || config::stack_frames() > 0 || CONFIG.get().chooses_functions;
-    if records_code {
-        first_use::expect_closed_modules();
-        read();
-    } else {
-        unwind::forget_rules();
+/// A library that is being closed.
+#[derive(Clone, Copy, Debug)]
+pub struct LibraryClosing {
+    closing: Closing,
+    /// The trace has code, so that the mappings are described.
+    is_described: bool,
+    /// The number of the loaded libraries before; 0 if unknown.
+    number: u64,
+}
+
+/// The program is about to close a library. [`after_close`] follows, unless nothing can be recorded (`None`), or the closing is
+/// left by a jump.
+pub fn before_close() -> Option<LibraryClosing> {
+    if !CONFIG.get().may_record() {
+        return None;
     }
-    records_code
+    // Stacks may be switched on before the library is closed.
+    let closing = CLOSINGS.begin();
+    let is_described = config::is_detailed() || config::stack_frames() > 0 || CONFIG.get().chooses_functions;
+    Some(LibraryClosing { closing, is_described, number: if is_described { read() } else { 0 } })
 }
 
 /// The program has closed a library.
-pub fn after_close() {
-    first_use::forget_closed_modules();
-    if read() {
-        unwind::forget_rules();
+pub fn after_close(LibraryClosing { closing, is_described, number }: LibraryClosing) {
+    let mut is_unmapped = true;
+    if is_described {
+        first_use::forget_closed_modules();
+        // What another thread has unmapped meanwhile makes a difference in both. That nothing was read does not show that nothing
+        // is gone: another thread may have read since.
+        is_unmapped = number == 0 || read() != number;
     }
+    CLOSINGS.end(closing, is_unmapped);
 }
 
-/// Describes the mappings in trinfo, unless no library was loaded or unloaded since the last reading: then this is `false`.
-fn read() -> bool {
+/// Describes the mappings in trinfo, unless no library was loaded or unloaded since the last reading. Returns the number of the loaded
+/// libraries, 0 if it is unknown.
+fn read() -> u64 {
     if !PROCESS.files.is_done() {
         // A forked child may have its parent's libraries no more when it describes them.
         executable_maps::forget_size();
-        return true;
+        return 0;
     }
     let has_ended = PROCESS.final_flush_begun.load(Relaxed) != 0 || PROCESS.recording_ended.load(Relaxed) != 0;
     if has_ended || process_state::is_vfork_child() || executable_maps::is_partial() {
-        return true;
+        return 0;
     }
     // Before the mappings: what is loaded in between makes a difference.
     let is_forked = PROCESS.forked_from.load(Relaxed) != 0;
     let number = if is_forked { 0 } else { loaded_libraries::change_number() };
-    if number != 0 && number == NUMBER_AT_LAST_READING.load(Relaxed) {
-        return false;
-    }
-    if process_info::write_libraries() {
+    let is_read = number != 0 && number == NUMBER_AT_LAST_READING.load(Relaxed);
+    if !is_read && process_info::write_libraries() {
         NUMBER_AT_LAST_READING.store(number, Relaxed);
     }
-    true
+    number
 }

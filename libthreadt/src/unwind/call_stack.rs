@@ -119,10 +119,11 @@ impl CallStack {
     #[inline(never)]
     fn follow_usual_rules(&mut self, places: &mut [u64]) -> (usize, Stop) {
         let mut frame = self.registers;
-        let Some(module) = self.module.as_ref().filter(|_| !self.is_interrupted && frame.rsp.is_multiple_of(8)) else {
+        let module = self.module.as_ref().filter(|_| !self.is_interrupted && frame.rsp.is_multiple_of(8));
+        let Some(key) = module.and_then(ModuleKey::of) else {
             return (0, Stop::Unusual);
         };
-        let (key, end) = (ModuleKey::of(module), self.stack.readable_end());
+        let end = self.stack.readable_end();
         let mut cached = cached_rule(key, frame.rip);
         let (mut count, mut stop) = (0, Stop::Full);
         for place in places {
@@ -150,9 +151,9 @@ impl CallStack {
     /// Goes from the frame to its caller's.
     fn visit_caller(&mut self) -> Visit {
         let address = if self.is_interrupted { self.registers.rip } else { self.registers.rip.wrapping_sub(1) };
-        let cached =
-            self.module.as_ref().and_then(|module| cached_rule(ModuleKey::of(module), address.wrapping_add(1)));
-        let new_rule = || new_rule_in(self.module.as_ref()?, address);
+        let key = self.module.as_ref().and_then(ModuleKey::of);
+        let cached = key.and_then(|key| cached_rule(key, address.wrapping_add(1)));
+        let new_rule = || new_rule_in(self.module.as_ref()?, key, address);
         let rule = cached.and_then(|(rule, _)| rule.unpack()).or_else(new_rule);
         let caller = match rule {
             Some(rule) if rule.return_address.place == SavedAt::Undefined => return Visit::Outermost,
@@ -197,11 +198,11 @@ impl Iterator for CallStack {
     }
 }
 
-/// The rule of an address in a module, from its unwind information; `None` if it has none there.
-fn new_rule_in(module: &LoadedModule, address: usize) -> Option<UnwindRule> {
+/// The rule of an address in a module, from its unwind information; `None` if it has none there. It is cached by the module's key.
+fn new_rule_in(module: &LoadedModule, key: Option<ModuleKey>, address: usize) -> Option<UnwindRule> {
     let rule = eh_frame::rule_of(&mut module.unwind_sections(), module.eh_frame_header, address)?;
-    if let Some(packed) = rule.pack() {
-        cache_rule(ModuleKey::of(module), address.wrapping_add(1), packed);
+    if let (Some(key), Some(packed)) = (key, rule.pack()) {
+        cache_rule(key, address.wrapping_add(1), packed);
     }
     Some(rule)
 }

@@ -5,6 +5,7 @@
 //!
 //! - `call_stack`: one return address after the other; registers of a frame, and how the caller's follow from them
 //! - `rule_cache`: the rules of addresses that were met before, of the process
+//! - `closings`: the libraries that are being closed, while which no such rule is used
 //! - `eh_frame`: the entry of an address in a module's unwind sections; `cfi` interprets it
 //! - `rule`: where a frame's caller has its registers
 //! - `loaded_module`: the module that has code at an address
@@ -13,6 +14,7 @@
 mod bounded_memory;
 mod call_stack;
 mod cfi;
+mod closings;
 mod eh_frame;
 mod loaded_module;
 #[cfg(test)]
@@ -24,5 +26,5 @@ mod rule_cache;
 mod wild_tests;
 
 pub use call_stack::{CallStack, FrameRegisters};
+pub use closings::{CLOSINGS, Closing};
 pub use loaded_module::{LoadedModule, note_modules};
-pub use rule_cache::forget_rules;

@@ -2,12 +2,13 @@
 //!
 //! A table without locks. An entry is two words of a rule, and their exclusive or with the key, so that a reader finds an entry
 //! that another thread, or a signal handler, is changing not equal to the key that it wants. The key has the module's place,
-//! and changes when modules were closed: another one may be loaded at the address of a closed one. A rule that is wrong nevertheless
-//! leads to a wrong frame, and to no access outside the stack.
+//! and changes when modules were closed: another one may be loaded at the address of a closed one. While one is being closed, there is
+//! no key (`closings`). A rule that is wrong nevertheless leads to a wrong frame, and to no access outside the stack.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::closings::CLOSINGS;
 use super::loaded_module::LoadedModule;
 use super::rule::PackedRule;
 
@@ -24,14 +25,6 @@ struct CachedRule {
 static CACHE: [CachedRule; ENTRIES] = [const {
     CachedRule { check: AtomicU64::new(0), words: [AtomicU64::new(0), AtomicU64::new(0)], caller: LikelyCaller::new() }
 }; ENTRIES];
-
-/// Changes when modules are closed: others may be loaded where they were, and look alike.
-static CLOSED_MODULES: AtomicU64 = AtomicU64::new(0);
-
-/// When modules are closed: lets the rules that are known be those of other modules.
-pub fn forget_rules() {
-    CLOSED_MODULES.fetch_add(1, Relaxed);
-}
 
 /// The return address that the first frame with a rule had; 0 before. Most frames have the same one.
 pub struct LikelyCaller(AtomicU64);
@@ -70,10 +63,12 @@ impl LikelyCaller {
 pub struct ModuleKey(u64);
 
 impl ModuleKey {
+    /// The key of a module that has a frame on the stack, and so stays loaded; `None` while a module is being closed. A rule is to be
+    /// cached by a key that was there before it was read.
     #[inline(always)]
-    pub fn of(module: &LoadedModule) -> ModuleKey {
-        // ORDERING: Relaxed; a program that calls a module's code has waited until the linker had loaded it.
-        ModuleKey(module.identity ^ CLOSED_MODULES.load(Relaxed))
+    pub fn of(module: &LoadedModule) -> Option<ModuleKey> {
+        // Two numbers differ in few bits, as two rules do: multiplied, an entry that is being changed has not by chance the other key.
+        Some(ModuleKey(module.identity ^ CLOSINGS.number()?.wrapping_mul(0xc2b2_ae3d_27d4_eb4f)))
     }
 
     #[inline(always)]

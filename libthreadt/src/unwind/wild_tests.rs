@@ -3,9 +3,9 @@
 use super::bounded_memory::{BoundedMemory, Cursor};
 use super::call_stack::{CallStack, FrameRegisters};
 use super::cfi::{Alignment, RuleBuilder};
+use super::closings::CLOSINGS;
 use super::eh_frame::rule_of;
 use super::loaded_module::LoadedModule;
-use super::rule_cache::forget_rules;
 use crate::glibc::next_functions;
 
 /// SplitMix64.
@@ -55,14 +55,18 @@ fn walks_over_wild_stacks_end() {
             rbp: stack_word(&mut random, start, size),
             rbx: stack_word(&mut random, start, size),
         };
-        // What other stacks have left in the cache leads nowhere else than no cache, rules without callers, and all of it.
-        let walks = [0, 1, 2, 3].map(|walk| {
+        // What other stacks have left in the cache leads nowhere else than an empty cache, rules without callers, all of it, and none.
+        let walks = [0, 1, 2, 3, 4].map(|walk| {
             if walk == 1 {
-                forget_rules();
+                CLOSINGS.end(CLOSINGS.begin(), true);
             }
+            let closing = (walk == 4).then(|| CLOSINGS.begin());
             let mut places = [0; 128];
             let mut stack = CallStack::above(registers);
             let taken = stack.take_into(&mut places);
+            if let Some(closing) = closing {
+                CLOSINGS.end(closing, false);
+            }
             (places[..taken].to_vec(), stack.is_cut())
         });
         assert!(walks.iter().all(|walk| *walk == walks[0]), "{registers:?}: {walks:x?}");

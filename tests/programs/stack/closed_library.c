@@ -1,8 +1,8 @@
 /* A library that is closed again. With LARGE the same places of its code have larger frames. */
 #ifdef LARGE
-#define SIZE 4000
+#define SIZE 1000
 #else
-#define SIZE 40
+#define SIZE 200
 #endif
 
 __attribute__((noinline)) static int inner(void (*function)(const char *), int number)
