@@ -3,7 +3,8 @@
 //! It is read in the host's thread, before a call of it waits: without allocation, lock or panic path, in bounded steps, and
 //! only from places that are known to be readable. Where a stack cannot be followed further, it ends there, marked.
 //!
-//! - `call_stack`: one return address after the other; registers of a frame, and how the caller's follow from them
+//! - `call_stack`: one return address after the other
+//! - `caller`: registers of a frame, and how the caller's follow from them
 //! - `rule_cache`: the rules of addresses that were met before, of the process
 //! - `closings`: the libraries that are being closed, while which no such rule is used
 //! - `eh_frame`: the entry of an address in a module's unwind sections; `cfi` interprets it
@@ -13,6 +14,7 @@
 
 mod bounded_memory;
 mod call_stack;
+mod caller;
 mod cfi;
 mod closings;
 mod eh_frame;
@@ -25,6 +27,7 @@ mod rule_cache;
 #[cfg(test)]
 mod wild_tests;
 
-pub use call_stack::{CallStack, FrameRegisters};
+pub use call_stack::CallStack;
+pub use caller::FrameRegisters;
 pub use closings::{CLOSINGS, Closing};
 pub use loaded_module::{LoadedModule, note_modules};

@@ -1,7 +1,8 @@
 //! Wild stacks and wild unwind sections: whatever they hold, the walk ends, and reads only what is there.
 
 use super::bounded_memory::{BoundedMemory, Cursor};
-use super::call_stack::{CallStack, FrameRegisters};
+use super::call_stack::CallStack;
+use super::caller::FrameRegisters;
 use super::cfi::{Alignment, RuleBuilder};
 use super::closings::CLOSINGS;
 use super::eh_frame::rule_of;

@@ -1,0 +1,206 @@
+//! From the registers of a frame to those of its caller.
+
+use super::bounded_memory::BoundedMemory;
+use super::rule::{CfaBase, PackedRule, SavedAt, SavedRegister, UnwindRule, UsualShape};
+use super::rule_cache::LikelyCaller;
+
+/// The registers of a frame by which its caller's are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameRegisters {
+    /// The address at which the frame's function goes on.
+    pub rip: usize,
+    pub rsp: usize,
+    /// 0 if it is not known: nothing is found from there.
+    pub rbp: usize,
+    /// As rbp.
+    pub rbx: usize,
+}
+
+/// The registers of the caller of a frame whose rule is known.
+pub fn caller_by_rule(
+    stack: &mut BoundedMemory,
+    registers: &FrameRegisters,
+    rule: &UnwindRule,
+) -> Option<FrameRegisters> {
+    let plus = |base: usize, offset: i32| base.wrapping_add_signed(offset as isize);
+    let cfa = match rule.base {
+        CfaBase::Rsp => plus(registers.rsp, rule.cfa_offset),
+        CfaBase::Rbp => plus(registers.rbp, rule.cfa_offset),
+        CfaBase::Rbx => plus(registers.rbx, rule.cfa_offset),
+        CfaBase::AtRsp => stack.word(plus(registers.rsp, rule.cfa_offset))?,
+        CfaBase::AtRbp => stack.word(plus(registers.rbp, rule.cfa_offset))?,
+        CfaBase::Plt => {
+            let is_second_half = registers.rip & 15 >= rule.cfa_offset as usize;
+            registers.rsp.wrapping_add(if is_second_half { 16 } else { 8 })
+        }
+        CfaBase::Other => return None,
+    };
+    // The end of the frame may be the stack's.
+    if cfa <= registers.rsp || cfa > stack.end() || !cfa.is_multiple_of(8) {
+        return None;
+    }
+    let mut restored = |saved: SavedRegister, unchanged: usize| {
+        let base = match saved.place {
+            SavedAt::Same => return Some(unchanged),
+            SavedAt::Cfa => cfa,
+            SavedAt::Rsp => registers.rsp,
+            SavedAt::Rbp => registers.rbp,
+            SavedAt::Undefined | SavedAt::Lost => return None,
+        };
+        stack.word(plus(base, saved.offset))
+    };
+    Some(FrameRegisters {
+        rip: restored(rule.return_address, 0)?,
+        rsp: cfa,
+        rbp: restored(rule.rbp, registers.rbp).unwrap_or(0),
+        rbx: restored(rule.rbx, registers.rbx).unwrap_or(0),
+    })
+}
+
+/// As [`caller_by_rule`], for a frame whose rsp is a multiple of 8 and from whose rsp to `end` the stack can be read. `None` also if
+/// the caller is not found so.
+#[inline(always)]
+pub fn caller_by_usual_rule(
+    frame: &FrameRegisters,
+    rule: PackedRule,
+    likely_caller: &LikelyCaller,
+    end: usize,
+) -> Option<FrameRegisters> {
+    // SAFETY: what is read below lies within the frame, by the shape of its rule or because it is compared, and so below `end`: it is
+    // this thread's stack, which has been probed.
+    let word = |address: usize| unsafe { (address as *const usize).read_volatile() };
+    let (cfa, lowest) = match rule.shape()? {
+        UsualShape::OnRsp => (frame.rsp.wrapping_add_signed(rule.cfa_offset() as isize), 0),
+        UsualShape::OnRbp if frame.rbp >= frame.rsp && frame.rbp.is_multiple_of(8) => {
+            (frame.rbp.checked_add(16)?, frame.rsp)
+        }
+        UsualShape::OnRbp => return None,
+    };
+    if cfa > end {
+        return None;
+    }
+    let saved = |offset: Option<isize>, unchanged: usize| match offset.map(|offset| cfa.wrapping_add_signed(offset)) {
+        None => Some(unchanged),
+        Some(address) => (address >= lowest).then(|| word(address)),
+    };
+    Some(FrameRegisters {
+        rbp: saved(rule.rbp_offset(), frame.rbp)?,
+        rbx: saved(rule.rbx_offset(), frame.rbx)?,
+        rip: likely_caller.confirmed(word(cfa.wrapping_sub(8))),
+        rsp: cfa,
+    })
+}
+
+/// The registers of the caller of a frame whose function has no unwind information, but perhaps a frame pointer: rbp holds the
+/// address of the caller's rbp, which the return address follows. A caller's stack is aligned to 16 bytes.
+pub fn caller_by_frame_pointer(stack: &mut BoundedMemory, registers: &FrameRegisters) -> Option<FrameRegisters> {
+    let rbp = registers.rbp;
+    if rbp < registers.rsp || !rbp.is_multiple_of(16) {
+        return None;
+    }
+    let rsp = rbp.checked_add(16)?;
+    if rsp > stack.end() {
+        return None;
+    }
+    Some(FrameRegisters { rip: stack.word(rbp + 8)?, rsp, rbp: stack.word(rbp)?, rbx: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A usual rule is followed in two ways, by [`caller_by_usual_rule`] and by [`caller_by_rule`].
+    #[test]
+    fn usual_rules_lead_to_the_same_caller_in_both_ways() {
+        let words: Vec<usize> = (1000..1064).collect();
+        let begin = words.as_ptr().addr();
+        let range = begin..begin + 8 * words.len();
+        let same_or_saved = [SavedRegister::SAME]
+            .into_iter()
+            .chain([-16, -24, -64].map(|offset| SavedRegister { place: SavedAt::Cfa, offset }));
+        let same_or_saved: Vec<SavedRegister> = same_or_saved.collect();
+        let return_address = SavedRegister { place: SavedAt::Cfa, offset: -8 };
+        let (mut callers, mut unusual) = (0, 0);
+        for rbp in [begin + 80, begin + 84, begin, 0, range.end - 16, range.end - 8, range.end + 8, usize::MAX - 7] {
+            for (base, cfa_offset) in [
+                (CfaBase::Rsp, 8),
+                (CfaBase::Rsp, 64),
+                (CfaBase::Rsp, 600),
+                (CfaBase::Rsp, 8 * words.len() as i32 - 8),
+                (CfaBase::Rbp, 16),
+            ] {
+                for rbp_rule in &same_or_saved {
+                    for rbx_rule in &same_or_saved {
+                        let rule = UnwindRule {
+                            base,
+                            cfa_offset,
+                            rbp: *rbp_rule,
+                            rbx: *rbx_rule,
+                            return_address,
+                            is_signal_frame: false,
+                        };
+                        let packed = rule.pack().unwrap();
+                        if packed.shape().is_none() {
+                            unusual += 1;
+                            continue;
+                        }
+                        let registers = FrameRegisters { rip: 1, rsp: begin + 8, rbp, rbx: 77 };
+                        let likely_caller = LikelyCaller::new();
+                        let usual = caller_by_usual_rule(&registers, packed, &likely_caller, range.end);
+                        let caller = caller_by_rule(&mut BoundedMemory::new(range.clone()), &registers, &rule);
+                        // What is not within the frame is found by the slower way only.
+                        let is_whole = caller.is_some_and(|it| it.rbp != 0 && it.rbx != 0) && rbp >= registers.rsp;
+                        assert_eq!(usual, caller.filter(|_| usual.is_some() || is_whole), "{rule:?} {rbp:#x}");
+                        callers += usize::from(usual.is_some());
+                    }
+                }
+            }
+        }
+        assert!(callers >= 16 && unusual >= 16, "{callers} {unusual}");
+    }
+
+    /// A caller that was noted is not taken for the one that the stack has.
+    #[test]
+    fn another_caller_than_the_likely_one_is_found() {
+        let likely_caller = LikelyCaller::new();
+        for found in [5, 5, 6, 5, 7, 0] {
+            assert_eq!(likely_caller.confirmed(found), found);
+        }
+    }
+
+    #[test]
+    fn what_is_not_usual_is_not_taken_for_it() {
+        let at_cfa = |offset| SavedRegister { place: SavedAt::Cfa, offset };
+        let usual =
+            UnwindRule { base: CfaBase::Rsp, cfa_offset: 32, return_address: at_cfa(-8), ..UnwindRule::UNKNOWN };
+        let framed = UnwindRule { base: CfaBase::Rbp, cfa_offset: 16, rbp: at_cfa(-16), ..usual };
+        let shape = |rule: UnwindRule| rule.pack().and_then(PackedRule::shape);
+        assert_eq!([shape(usual), shape(framed)], [Some(UsualShape::OnRsp), Some(UsualShape::OnRbp)]);
+        assert_eq!(shape(UnwindRule { rbp: at_cfa(-32), rbx: at_cfa(-24), ..usual }), Some(UsualShape::OnRsp));
+        for base in [CfaBase::Rbx, CfaBase::AtRsp, CfaBase::AtRbp, CfaBase::Plt, CfaBase::Other] {
+            assert_eq!(shape(UnwindRule { base, ..usual }), None, "{base:?}");
+        }
+        // Below the frame, over the return address, not at a word.
+        for offset in [-40, -8, 0, 8, -20] {
+            assert_eq!(shape(UnwindRule { rbp: at_cfa(offset), ..usual }), None, "{offset}");
+            assert_eq!(shape(UnwindRule { rbx: at_cfa(offset), ..usual }), None, "{offset}");
+        }
+        for cfa_offset in [0, 4, -8, 12] {
+            assert_eq!(shape(UnwindRule { cfa_offset, ..usual }), None, "{cfa_offset}");
+        }
+        assert_eq!(shape(UnwindRule { cfa_offset: 24, ..framed }), None);
+        for place in [SavedAt::Rsp, SavedAt::Rbp, SavedAt::Undefined, SavedAt::Lost] {
+            let saved = SavedRegister { place, offset: -16 };
+            let rules = [
+                UnwindRule { rbp: saved, ..usual },
+                UnwindRule { rbx: saved, ..usual },
+                UnwindRule { return_address: saved, ..usual },
+            ];
+            assert!(!rules.into_iter().any(|rule| shape(rule).is_some()), "{place:?}");
+        }
+        assert_eq!(shape(UnwindRule { return_address: SavedRegister::SAME, ..usual }), None);
+        assert_eq!(shape(UnwindRule { return_address: at_cfa(-16), ..usual }), None);
+        assert_eq!(shape(UnwindRule { is_signal_frame: true, ..usual }), None);
+        assert!(PackedRule([0, 0]).shape().is_none());
+    }
+}
