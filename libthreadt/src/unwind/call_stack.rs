@@ -8,8 +8,8 @@ use super::rule::{SavedAt, UnwindRule};
 use super::rule_cache::{ModuleKey, cache_rule, cached_rule};
 use crate::sys::stack::end_of_stack_above;
 
-/// The most frames that are visited, with those of this library, which are left out.
-const VISITED_MAX: u32 = 128;
+/// The most frames that are visited, with those of this library, which are left out. A longer stack is cut.
+const VISITED_MAX: usize = 128;
 
 /// What the visit of a frame's caller results in.
 enum Visit {
@@ -40,7 +40,9 @@ pub struct CallStack {
     module: Option<LoadedModule>,
     /// The frame has been interrupted by a signal, and has not called.
     is_interrupted: bool,
-    visits_left: u32,
+    visits_left: usize,
+    /// The frame is the outermost one, or the last one that is found.
+    has_ended: bool,
     is_cut: bool,
     code_of_no_module: Option<usize>,
 }
@@ -54,6 +56,7 @@ impl CallStack {
             module: LoadedModule::at(registers.rip.wrapping_sub(1)),
             is_interrupted: false,
             visits_left: VISITED_MAX,
+            has_ended: false,
             is_cut: false,
             code_of_no_module: None,
         }
@@ -72,8 +75,7 @@ impl CallStack {
     /// Puts the next return addresses into `places`, and returns how many there are. If these are fewer, the stack has ended.
     pub fn take_into(&mut self, places: &mut [u64]) -> usize {
         let mut taken = 0;
-        while !self.is_cut
-            && self.visits_left > 0
+        while !self.has_ended
             && let Some(free) = places.get_mut(taken..).filter(|free| !free.is_empty())
         {
             let is_own = self.module.as_ref().is_some_and(|module| module.is_own);
@@ -83,11 +85,12 @@ impl CallStack {
                 taken += count;
             }
             let visit = match stop {
-                Stop::Full => continue,
+                Stop::Full if self.visits_left > 0 => continue,
+                _ if self.visits_left == 0 => Visit::Lost,
                 Stop::OtherModule => self.enter(self.registers, false, true),
-                Stop::Unusual => self.visit_caller(),
+                _ => self.visit_caller(),
             };
-            self.visits_left -= 1;
+            self.visits_left = self.visits_left.saturating_sub(1);
             match visit {
                 Visit::Caller if self.module.as_ref().is_some_and(|module| module.is_own) => {}
                 Visit::Caller => {
@@ -96,8 +99,8 @@ impl CallStack {
                         taken += 1;
                     }
                 }
-                Visit::Outermost => self.visits_left = 0,
-                Visit::Lost => self.is_cut = true,
+                Visit::Outermost => self.has_ended = true,
+                Visit::Lost => (self.has_ended, self.is_cut) = (true, true),
             }
         }
         taken
@@ -115,7 +118,7 @@ impl CallStack {
         let end = self.stack.readable_end();
         let mut cached = cached_rule(key, frame.rip);
         let (mut count, mut stop) = (0, Stop::Full);
-        for place in places {
+        for place in places.iter_mut().take(self.visits_left) {
             let by_usual_rule = |(rule, likely_caller)| caller_by_usual_rule(&frame, rule, likely_caller, end);
             let Some(caller) = cached.and_then(by_usual_rule) else {
                 stop = Stop::Unusual;
@@ -133,7 +136,8 @@ impl CallStack {
         }
         self.registers = frame;
         self.stack.begin_at(frame.rsp);
-        self.visits_left = self.visits_left.saturating_sub(count as u32);
+        // Not more than there were.
+        self.visits_left = self.visits_left.saturating_sub(count);
         (count, stop)
     }
 
@@ -194,4 +198,61 @@ fn new_rule_in(module: &LoadedModule, key: Option<ModuleKey>, address: usize) ->
         cache_rule(key, address.wrapping_add(1), packed);
     }
     Some(rule)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::arch::asm;
+    use std::hint::black_box;
+
+    use super::*;
+    use crate::glibc::next_functions;
+
+    /// The address of this code and its registers.
+    #[inline(always)]
+    fn registers_here() -> FrameRegisters {
+        let (rip, rsp, rbp, rbx);
+        // SAFETY: registers are read.
+        unsafe {
+            asm!(
+                "mov {rbx_value}, rbx",
+                "lea {rip}, [rip]",
+                "mov {rsp}, rsp",
+                "mov {rbp}, rbp",
+                rbx_value = out(reg) rbx,
+                rip = out(reg) rip,
+                rsp = out(reg) rsp,
+                rbp = out(reg) rbp,
+                options(nomem, nostack)
+            );
+        }
+        FrameRegisters { rip, rsp, rbp, rbx }
+    }
+
+    /// How many addresses of other modules are found below so many frames of this one, and whether the stack is cut.
+    #[inline(never)]
+    fn addresses_below(depth: usize) -> (usize, bool) {
+        let memory = black_box([depth; 20]);
+        let result = if memory[7] > 0 {
+            addresses_below(depth - 1)
+        } else {
+            let mut stack = CallStack::above(registers_here());
+            let taken = stack.take_into(&mut [0; 64]);
+            (taken, stack.is_cut())
+        };
+        black_box(memory);
+        result
+    }
+
+    /// Frames of this library count, too, though they are left out: hooks may be nested.
+    #[test]
+    #[cfg_attr(miri, ignore = "needs unwind information")]
+    fn a_stack_with_too_many_frames_is_cut() {
+        next_functions::look_up_all();
+        let results: Vec<(usize, bool)> = (0..3 * VISITED_MAX).map(addresses_below).collect();
+        let whole = results.iter().take_while(|(_, is_cut)| !is_cut).count();
+        assert!((VISITED_MAX / 2..VISITED_MAX).contains(&whole), "{whole} {results:?}");
+        assert!(results[..whole].iter().all(|(taken, _)| *taken > 0), "{results:?}");
+        assert!(results[whole + 4..].iter().all(|result| *result == (0, true)), "{results:?}");
+    }
 }
