@@ -45,6 +45,13 @@ fn a_stack_at_the_end_of_what_is_mapped_is_left_in_time() {
     assert!(stacks.iter().all(|stack| stack.is_cut && stack.addresses.len() >= 2), "{stacks:x?}");
 }
 
+/// Its frame pointers lead to the stack of the thread that has made it.
+#[test]
+fn a_coroutine_does_not_continue_in_its_thread() {
+    let [coroutine] = stacks("coroutine").try_into().unwrap();
+    assert!(coroutine.is_cut && coroutine.addresses.len() == 2, "{coroutine:x?}");
+}
+
 #[test]
 fn an_overwritten_stack_ends() {
     let [nowhere, itself] = stacks("overwritten").try_into().unwrap();

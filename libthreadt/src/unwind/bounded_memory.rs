@@ -36,6 +36,26 @@ impl BoundedMemory {
         if self.readable.contains(&self.range.start) { self.readable.end.min(self.range.end) } else { 0 }
     }
 
+    /// Whether all pages from the range's beginning to an address can be read, as those of one stack can: between two stacks there is
+    /// a page that cannot. `false` also if that takes too many probes.
+    #[cold]
+    pub fn is_readable_up_to(&mut self, end: usize) -> bool {
+        const PROBES_MAX: usize = 64;
+        let page = self.range.start & !(PAGE - 1);
+        if !self.readable.contains(&self.range.start) && !self.probe(page) {
+            return false;
+        }
+        for _ in 0..PROBES_MAX {
+            if end <= self.readable.end {
+                return true;
+            }
+            if !self.probe(self.readable.end) {
+                return false;
+            }
+        }
+        false
+    }
+
     /// Takes what is below `start` out of the range.
     pub fn begin_at(&mut self, start: usize) {
         self.range.start = self.range.start.max(start);

@@ -90,6 +90,32 @@ static void edge(void)
 	call_on(fail, top - 512, words);
 }
 
+/* Two stacks in one mapping, and a page between them that cannot be read: that of a coroutine, and above it its thread's. */
+#define STACK_PAGES 64
+static char *two_stacks;
+
+static void *run_coroutine(void *argument)
+{
+	(void)argument;
+	/* Frames that lead to one another: what has been called, on the other stack, by what has been called here. */
+	call_on(fail, two_stacks + STACK_PAGES * PAGE, __builtin_frame_address(0));
+	__asm__ volatile("" ::: "memory");
+	return NULL;
+}
+
+static void coroutine(void)
+{
+	size_t size = (2 * STACK_PAGES + 1) * PAGE;
+	two_stacks = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	mprotect(two_stacks + STACK_PAGES * PAGE, PAGE, PROT_NONE);
+	pthread_attr_t attributes;
+	pthread_attr_init(&attributes);
+	pthread_attr_setstack(&attributes, two_stacks + (STACK_PAGES + 1) * PAGE, STACK_PAGES * PAGE);
+	pthread_t thread;
+	pthread_create(&thread, &attributes, run_coroutine, NULL);
+	pthread_join(thread, NULL);
+}
+
 static void overwritten(void)
 {
 	/* What would return to main returns nowhere, while the call lasts. */
@@ -188,6 +214,8 @@ int main(int argc, char **argv)
 		removed_code();
 	else if (strcmp(name, "edge") == 0)
 		edge();
+	else if (strcmp(name, "coroutine") == 0)
+		coroutine();
 	else if (strcmp(name, "overwritten") == 0)
 		overwritten();
 	else if (strcmp(name, "alternate") == 0)
