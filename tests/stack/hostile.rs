@@ -53,6 +53,15 @@ fn a_coroutine_does_not_continue_in_its_thread() {
 }
 
 #[test]
+fn a_handler_on_an_alternate_stack_is_left_for_stacks_only() {
+    let stacks = stacks("lost");
+    assert_eq!(stacks.len(), 10);
+    // Of what is in place of a stack words may be taken for frames.
+    assert!(stacks.iter().all(|stack| stack.addresses.len() >= 3), "{stacks:x?}");
+    assert!(stacks.iter().filter(|stack| stack.is_cut).count() >= 7, "{stacks:x?}");
+}
+
+#[test]
 fn an_overwritten_stack_ends() {
     let [nowhere, itself] = stacks("overwritten").try_into().unwrap();
     assert!(nowhere.is_cut && nowhere.addresses.last() == Some(&0x4141_4141_4141_4141), "{nowhere:x?}");
@@ -61,9 +70,9 @@ fn an_overwritten_stack_ends() {
 
 #[test]
 fn handlers_children_and_cancelled_threads_do_as_natively() {
-    // The frames of the handler, the one that the kernel has made, and perhaps what it has interrupted.
+    // The frames of the handler, the one that the kernel has made, and those of what it has interrupted, up to the first.
     let alternate = stacks("alternate");
-    assert!(alternate[0].addresses.len() >= 3, "{alternate:x?}");
+    assert!(!alternate[0].is_cut && alternate[0].addresses.len() >= 7, "{alternate:x?}");
     assert!(stacks("child").iter().all(|stack| !stack.is_cut && stack.addresses.len() > 3));
     assert!(stacks("cancelled").is_empty());
 }

@@ -176,7 +176,12 @@ impl CallStack {
             // What has no unwind information may have used rbp for something else.
             return Visit::Lost;
         }
-        self.stack.begin_at(caller.rsp);
+        if is_interrupted {
+            // On another stack, if the handler is on the alternate one. Nothing of it has been probed.
+            self.stack = BoundedMemory::new(caller.rsp..end_of_stack_above(caller.rsp));
+        } else {
+            self.stack.begin_at(caller.rsp);
+        }
         (self.registers, self.is_interrupted) = (caller, is_interrupted);
         Visit::Caller
     }

@@ -36,7 +36,9 @@ pub fn caller_by_rule(
         CfaBase::Other => return None,
     };
     // The end of the frame may be the stack's.
-    if cfa <= registers.rsp || cfa > stack.end() || !cfa.is_multiple_of(8) {
+    let is_on_stack = cfa > registers.rsp && cfa <= stack.end();
+    let mut is_elsewhere = || rule.is_signal_frame && is_of_alternate_stack(stack, registers.rsp);
+    if !cfa.is_multiple_of(8) || !(is_on_stack || is_elsewhere()) {
         return None;
     }
     let mut restored = |saved: SavedRegister, unchanged: usize| {
@@ -55,6 +57,17 @@ pub fn caller_by_rule(
         rbp: restored(rule.rbp, registers.rbp).unwrap_or(0),
         rbx: restored(rule.rbx, registers.rbx).unwrap_or(0),
     })
+}
+
+/// Whether a signal's frame, at whose `struct ucontext` rsp is, says that it is on the alternate stack. What was interrupted may be
+/// anywhere then: it is where the thread goes on, and so a stack of this thread.
+#[cold]
+fn is_of_alternate_stack(stack: &mut BoundedMemory, rsp: usize) -> bool {
+    const START: usize = 16;
+    const SIZE: usize = 32;
+    let (start, size) = (stack.word(rsp.wrapping_add(START)), stack.word(rsp.wrapping_add(SIZE)));
+    // SS_AUTODISARM does not matter: the frame has what was in force before.
+    start.zip(size).is_some_and(|(start, size)| (start..start.saturating_add(size)).contains(&rsp))
 }
 
 /// As [`caller_by_rule`], for a frame whose rsp is a multiple of 8 and from whose rsp to `end` the stack can be read. `None` also if

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "addresses.h"
@@ -116,6 +117,33 @@ static void coroutine(void)
 	pthread_join(thread, NULL);
 }
 
+/* A handler on an alternate stack has interrupted code whose stack pointer leads nowhere. */
+static void handle_there(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)info;
+	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+	greg_t kept = registers[REG_RSP];
+	uintptr_t own = (uintptr_t)__builtin_frame_address(0);
+	uintptr_t places[] = {0, 8, 7, PAGE, own, own - PAGE, (uintptr_t)context, (uintptr_t)two_stacks, -(uintptr_t)8, 1ul << 62};
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+		registers[REG_RSP] = (greg_t)places[i];
+		fail();
+	}
+	registers[REG_RSP] = kept;
+}
+
+static void lost(void)
+{
+	static char memory[64 * 1024];
+	stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+	sigaltstack(&stack, NULL);
+	two_stacks = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct sigaction action = {.sa_sigaction = handle_there, .sa_flags = SA_ONSTACK | SA_SIGINFO};
+	sigaction(SIGUSR1, &action, NULL);
+	raise(SIGUSR1);
+}
+
 static void overwritten(void)
 {
 	/* What would return to main returns nowhere, while the call lasts. */
@@ -216,6 +244,8 @@ int main(int argc, char **argv)
 		edge();
 	else if (strcmp(name, "coroutine") == 0)
 		coroutine();
+	else if (strcmp(name, "lost") == 0)
+		lost();
 	else if (strcmp(name, "overwritten") == 0)
 		overwritten();
 	else if (strcmp(name, "alternate") == 0)

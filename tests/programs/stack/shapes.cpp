@@ -92,11 +92,41 @@ SHAPE void exceptions()
 
 static void handle(int) { recursive(1, "signal"); }
 
+static void handle_elsewhere(int) { recursive(1, "signal on an alternate stack"); }
+
+SHAPE void interrupt(void *stack, size_t size, int flags)
+{
+	stack_t alternate = {};
+	alternate.ss_sp = stack;
+	alternate.ss_size = size;
+	alternate.ss_flags = flags;
+	sigaltstack(&alternate, nullptr);
+	struct sigaction action = {};
+	action.sa_handler = handle_elsewhere;
+	action.sa_flags = SA_ONSTACK;
+	sigaction(SIGUSR2, &action, nullptr);
+	raise(SIGUSR2);
+	alternate.ss_flags = SS_DISABLE;
+	sigaltstack(&alternate, nullptr);
+}
+
+/* Alternate stacks below and above the stack that is interrupted. */
+SHAPE void interrupt_on_stacks()
+{
+	static char memory[64 * 1024];
+	interrupt(memory, sizeof memory, 0);
+	interrupt(memory, sizeof memory, 1 << 31 /* SS_AUTODISARM */);
+	/* In the frame of a caller. */
+	char above[64 * 1024];
+	interrupt(above, sizeof above, 0);
+}
+
 static void routine() { recursive(1, "once"); }
 
 static void *thread(void *)
 {
 	recursive(2, "thread");
+	interrupt_on_stacks();
 	return nullptr;
 }
 
@@ -148,6 +178,7 @@ int main()
 	exceptions();
 	signal(SIGUSR1, handle);
 	raise(SIGUSR1);
+	interrupt_on_stacks();
 	pthread_once_t once = PTHREAD_ONCE_INIT;
 	pthread_once(&once, routine);
 	pthread_t id;
