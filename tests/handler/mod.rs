@@ -89,6 +89,34 @@ fn a_handler_gets_the_changes_that_threads_follow() {
     assert_eq!(changes[0], changes[1]);
 }
 
+/// The kernel gives numbers of threads that have ended to others.
+#[test]
+fn threads_with_the_number_of_an_earlier_one_report_the_changes_that_they_follow() {
+    let handler = Program::with_flags("handler/changes.c", &[SHARED[0], SHARED[1]]);
+    let program = Program::c("handler/same_numbers.c");
+    let script = "echo 900 >/proc/sys/kernel/ns_last_pid || exit 77; \
+                  LD_PRELOAD=\"$preload\" \"$1\" >output & program=$!; \
+                  until grep -q ready output; do sleep 0.01; done; \
+                  \"$2\" set --stack 8 \"$program\" && : >changed; \
+                  wait \"$program\"; status=$?; cat output; exit $status";
+    for parameters in ["0", "1"] {
+        let test = TestDirectory::new("handler-same-numbers");
+        let run = test.native("unshare").args(["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", script]);
+        let run = run.arg("sh").arg(&program).arg(trace_cat()).current_dir(test.directory());
+        let run = run.env("preload", preload(&handler)).env("THR_TRACE_DIR", test.trace_directory());
+        let run = run.env("THR_TRACE_EVENTS", "mutex").env("THR_TRACE_CONTROL", "1").noise_expected();
+        let output = run.env("THR_TRACE_HANDLER", format!("{}:{parameters}", handler.path().display())).run();
+        if output.status.code() == Some(77) || output.stderr_text().contains("unshare") {
+            return println!("skipped: no PID namespace here: {}", output.stderr_text());
+        }
+        let text = output.success().stdout_text();
+        let same: u32 = text.lines().find_map(|line| line.strip_prefix("same ")).unwrap().parse().unwrap();
+        assert!(same > 1, "{text}");
+        // The main thread, the others, and the child.
+        assert_eq!(text.lines().filter(|line| line.starts_with("change ")).count(), 42, "{text}");
+    }
+}
+
 /// A handler that cannot be used is reported once, and the records go to the trace.
 #[test]
 fn a_handler_that_cannot_be_used_is_reported_and_the_trace_is_written() {

@@ -108,6 +108,7 @@ pub extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
     let is_c11 = start.is_c11.load(Relaxed) != 0;
     // An earlier thread in the same memory may have ended unnoticed.
     user_dispatch::end();
+    recorder::begin_thread();
     if records(id::THR_BEGIN) {
         recorder::put(&id::THR_BEGIN_0, clock::now_fenced(), [routine, argument, 0, 0, 0]);
     }

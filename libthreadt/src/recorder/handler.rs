@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use spec::encode::UntimedRecord;
 use spec::id;
 
+use super::followed_settings::begin_following;
 use super::handler_call;
 use super::slot_adoption::pthread_self;
 use crate::clock;
@@ -149,6 +150,10 @@ fn begin() -> bool {
         clock::learn_offset();
     }
     let parent = PROCESS.unrecorded_parent.load(Relaxed);
+    if parent != 0 {
+        // A thread of the parent may have had this process's number.
+        begin_following();
+    }
     if parent != 0 && control::records_now(id::PROC_BEGIN) {
         let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
         handle(clock::since_epoch(PROCESS.initialised_at.load(Relaxed)), &line);

@@ -1,4 +1,5 @@
 mod append;
+mod followed_settings;
 mod handler;
 mod handler_call;
 mod nesting;
@@ -22,5 +23,5 @@ pub use return_record::ReturnRecord;
 pub use slot_adoption::claim_slot;
 pub use slot_adoption::pthread_self;
 pub use stack_record::{put_mutex, put_result, put_stack};
-pub use switches::{records, switch, switch_at};
+pub use switches::{begin_thread, records, switch, switch_at};
 pub use thread_slot::{slot_or_claim, take_over_last_losses};

@@ -5,20 +5,21 @@
 //! has; so every call between two such records of a thread was decided by one table. Where a handler has the records instead of the
 //! trace, threads have no slots: they follow the settings at each call, and a table shows which ones a thread has followed last.
 
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
 use spec::buffer::Settings;
 use spec::{EventId, id};
 
 use super::append::write_out;
+use super::followed_settings::{begin_following, note_followed};
 use super::handler;
 use super::record::put;
 use super::thread_slot::slot_or_claim;
+use crate::config::CONFIG;
 use crate::first_use::{configured_switch_at, process_info};
 use crate::process_state::{PROCESS, SWITCHES, Switch};
 use crate::storage::{Slot, thread_local};
-use crate::sys::{thread_id, thread_word};
+use crate::sys::thread_word;
 use crate::{clock, config, control};
 
 /// Whether calls of this event are recorded; for mutex events, of either category.
@@ -111,12 +112,6 @@ fn record_settings(settings: &Settings) {
     put(&id::TRACE_EVENTS_0, clock::now_fenced(), columns);
 }
 
-/// For threads without slots: the thread, by its LWP, in the upper half of a word, and the generation that it has seen. A thread
-/// whose word another one has taken records once more which settings it follows.
-static GENERATIONS_SEEN: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
-/// How many places a thread may have.
-const PLACES: usize = 8;
-
 /// Gives the handler a record, if this thread has not seen these settings and the handler has its records for itself.
 fn follow_without_slot(settings: &Settings) {
     // The handler's own calls are not recorded.
@@ -124,12 +119,14 @@ fn follow_without_slot(settings: &Settings) {
         return;
     }
     config::change(settings.detail, settings.stack_frames);
-    let lwp = thread_id();
-    let places = || (0..PLACES).filter_map(|step| GENERATIONS_SEEN.get((lwp as usize + step) % GENERATIONS_SEEN.len()));
-    let seen = u64::from(lwp) << 32 | u64::from(settings.generation);
-    let own = places().find(|place| place.load(Relaxed) >> 32 == u64::from(lwp));
-    match own.or_else(|| places().find(|place| place.load(Relaxed) == 0)).or_else(|| places().next()) {
-        Some(place) if place.swap(seen, Relaxed) != seen && settings.generation != 0 => record_settings(settings),
-        _ => {}
+    if note_followed(settings.generation) && settings.generation != 0 {
+        record_settings(settings);
+    }
+}
+
+/// A thread begins, before its first call.
+pub fn begin_thread() {
+    if control::changes() != 0 && CONFIG.get().has_handler {
+        begin_following();
     }
 }
