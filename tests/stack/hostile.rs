@@ -38,6 +38,27 @@ fn code_that_is_removed_is_known_as_code_that_was_made() {
     }
 }
 
+/// No hook shows that. So often as mappings are read, each stack has the name of its file; later ones have none that is wrong.
+#[test]
+fn a_file_that_is_mapped_at_the_address_of_another_one_has_its_own_name() {
+    for (count, certain) in [(5, 10), (300, 500)] {
+        let program = Program::with_flags("stack/hostile.c", &["-O1", "-fno-omit-frame-pointer"]);
+        let test = TestDirectory::new("mapped-files");
+        let run = test.traced(&program).args(["mapped", &count.to_string()]).current_dir(test.directory());
+        run.env("THR_TRACE_STACK", "16").run().success();
+        let output = test.trace_cat().args(["-F", "text", "--stack", "-e", "mutex_trylock"]).run();
+        let text = output.success().stdout_text();
+        let frames: Vec<&str> = text.lines().filter_map(|line| line.trim_start().strip_prefix("#1  ")).collect();
+        assert_eq!(frames.len(), 2 * count);
+        let names = ["first+0x1006", "first+0x1006", "second+0x1006", "second+0x1006"];
+        let wrong = |(frame, name): &(&&str, &str)| **frame != *name && !frame.ends_with(" or another library");
+        let wrong: Vec<_> = frames.iter().zip(names.into_iter().cycle()).filter(wrong).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+        let unsure = frames.iter().filter(|frame| frame.contains(" or ")).count();
+        assert!(frames.len() - unsure >= certain, "{unsure} of {count}");
+    }
+}
+
 #[test]
 fn a_stack_at_the_end_of_what_is_mapped_is_left_in_time() {
     let stacks = stacks("edge");

@@ -66,13 +66,13 @@ pub fn write_libraries() -> bool {
     is_done
 }
 
-/// Code was met that is in no module: writes where it is, unless that was done. It may be gone at the next reading of the mappings,
-/// as that of a just-in-time compiler that frees all at its end.
+/// Code of no module was on a stack at a time, a reading of the clock: writes where it is, unless that was done. It may be gone at the
+/// next reading of the mappings, as that of a just-in-time compiler that frees all at its end.
 #[cold]
-pub fn describe_code(address: u64) {
+pub fn describe_code(address: u64, time: u64) {
     let has_files = PROCESS.files.is_done() && PROCESS.final_flush_begun.load(Relaxed) == 0;
-    if has_files && !executable_maps::is_met(address) && !process_state::is_vfork_child() && may_write() {
-        info_file::append(|writer| executable_maps::write_met(writer, address));
+    if has_files && !executable_maps::is_met(address, time) && !process_state::is_vfork_child() && may_write() {
+        info_file::append(|writer| executable_maps::write_met(writer, address, time));
     }
 }
 

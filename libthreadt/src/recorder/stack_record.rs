@@ -100,6 +100,6 @@ unsafe extern "C" fn walk(time: u64, rip: usize, rsp: usize, rbp: usize, rbx: us
         kind = &id::TRACE_STACK_2;
     }
     if let Some(address) = stack.code_of_no_module() {
-        process_info::describe_code(address as u64);
+        process_info::describe_code(address as u64, time);
     }
 }

@@ -9,11 +9,14 @@
 //! Forked children mostly have their parent's mappings, and many children live for less time than all this takes. So the
 //! lines are kept, and a child whose executable mappings have the same size as its parent's takes them over.
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use spec::info::escape;
 
+use super::build_id::{BUILD_ID_MAX, build_id};
 use super::info_file::{InfoWriter, hex_digit, hex_number, time_text};
+use super::met_code;
 use super::present_lines::PresentLines;
 use crate::clock;
 use crate::sys::{self, Fd, SetOnce};
@@ -41,15 +44,6 @@ const BYTES_MAX: usize = 1 << 22;
 static MISSING_SINCE: AtomicU64 = AtomicU64::new(0);
 /// trinfo has that time.
 static IS_PARTIAL_WRITTEN: AtomicBool = AtomicBool::new(false);
-
-/// Where code of no module was met: where the mappings begin and end that had it.
-static MET: [[AtomicU64; 2]; 64] = [const { [const { AtomicU64::new(0) }; 2] }; 64];
-/// How often the mappings are read because of such code, and how often they were.
-const MET_READINGS_MAX: u32 = 256;
-static MET_READINGS: AtomicU32 = AtomicU32::new(0);
-
-/// Longest build ID that is written, bytes.
-const BUILD_ID_MAX: usize = 32;
 
 /// Writes the lines of all mappings, to a trinfo that has none.
 pub fn write_all(writer: &mut InfoWriter) {
@@ -99,8 +93,12 @@ unsafe fn has_room() -> bool {
 
 /// A library is closed, and that is in no reading.
 pub fn note_missing_reading() {
+    miss_from(clock::now_fenced());
+}
+
+fn miss_from(time: u64) {
     // ORDERING: Relaxed; the first time counts, and who writes it sees one of them.
-    _ = MISSING_SINCE.compare_exchange(0, clock::now_fenced().max(1), Relaxed, Relaxed);
+    _ = MISSING_SINCE.compare_exchange(0, time.max(1), Relaxed, Relaxed);
 }
 
 /// Whether libraries are missing in the readings, so that further ones are of no use.
@@ -116,36 +114,30 @@ fn write_partial(writer: &mut InfoWriter) {
     }
 }
 
-/// Whether the mappings were read since the code at an address was met, or are not to be read any more.
-pub fn is_met(address: u64) -> bool {
-    MET_READINGS.load(Relaxed) >= MET_READINGS_MAX || met_range(address).is_some()
+/// Whether the mappings were read since the code is there that was on a stack at a time, or are not to be read any more.
+pub fn is_met(address: u64, time: u64) -> bool {
+    let is_known = met_code::is_known(address);
+    if met_code::may_read() {
+        return is_known == Some(true);
+    }
+    if is_known == Some(false) {
+        miss_from(time);
+    }
+    true
 }
 
-fn met_range(address: u64) -> Option<&'static [AtomicU64; 2]> {
-    // ORDERING: Relaxed; of a range that is being changed an address may be in it or not.
-    MET.iter().find(|[start, end]| (start.load(Relaxed)..end.load(Relaxed)).contains(&address))
-}
-
-/// Code was met in no module: as [`write_new`], so that trinfo has its mapping. What has no executable mapping is no code, and
-/// not looked for again.
-pub fn write_met(writer: &mut InfoWriter, address: u64) {
+/// Code of no module was on a stack at a time, a reading of the clock: as [`write_new`], so that trinfo has its mapping, and what was
+/// there before only until then. What has no executable mapping is no code, and not looked for again.
+pub fn write_met(writer: &mut InfoWriter, address: u64, time: u64) {
     // SAFETY: the one writer of trinfo calls this.
     if !unsafe { has_room() } {
-        return MET_READINGS.store(MET_READINGS_MAX, Relaxed);
+        return met_code::end_readings();
     }
-    let number = MET_READINGS.load(Relaxed);
-    MET_READINGS.store(number + 1, Relaxed);
-    write_new(writer);
+    write_reading(writer, Some((address, time)));
     // SAFETY: the one writer of trinfo calls this.
     let range = unsafe { PRESENT_LINES.get_mut() }.range_of(address);
     let page = address & !0xfff;
-    let range = range.unwrap_or(page..page.saturating_add(0x1000));
-    // An older one is replaced, where all are used.
-    let unused = MET.iter().find(|[start, end]| start.load(Relaxed) >= end.load(Relaxed));
-    if let Some([start, end]) = unused.or(MET.get(number as usize % MET.len())) {
-        start.store(range.start, Relaxed);
-        end.store(range.end, Relaxed);
-    }
+    met_code::note(range.unwrap_or(page..page.saturating_add(0x1000)));
 }
 
 /// Lets the next reader of the mappings not rely on the last reading.
@@ -180,6 +172,11 @@ fn kibibytes(value: &[u8]) -> Option<u64> {
 /// Writes a `map START END OFFSET BUILD-ID PATH` line for each executable mapping that trinfo does not have, and an
 /// `unmap START END` line for each that is gone, behind lines `maps SECONDS:NANOSECONDS`.
 pub fn write_new(writer: &mut InfoWriter) {
+    write_reading(writer, None);
+}
+
+/// As [`write_new`]; `met` is an address with code and a time at which it was there.
+fn write_reading(writer: &mut InfoWriter, met: Option<(u64, u64)>) {
     ARE_PARENTS.store(false, Relaxed);
     SIZE_AT_LAST_READ.store(0, Relaxed);
     write_partial(writer);
@@ -187,7 +184,8 @@ pub fn write_new(writer: &mut InfoWriter) {
     let (present, text) = unsafe { (PRESENT_LINES.get_mut(), TEXT.get_mut()) };
     // Before the mappings: what is mapped in between will make a difference.
     let size = executable_size(text);
-    let mut lines = KeptLines { writer, time: Some(clock::now_fenced()) };
+    let began = clock::now_fenced();
+    let mut lines = KeptLines { writer, time: Some(began) };
     let Ok(maps) = Fd::open_proc(c"/proc/self/maps") else { return };
     let memory = Fd::open_proc(c"/proc/self/mem").ok();
     present.begin_reading();
@@ -213,6 +211,16 @@ pub fn write_new(writer: &mut InfoWriter) {
                     begin = mapping.start;
                 }
                 if mapping.executable && present.is_new(line, mapping.start..mapping.end) {
+                    if let Some((address, time)) = met
+                        && (mapping.start..mapping.end).contains(&address)
+                    {
+                        present.remove_replaced(address, |range| {
+                            // The reading before it, and its end.
+                            [time; 2].into_iter().for_each(|time| lines.begin_group_at(time));
+                            lines.unmap(range);
+                        });
+                        lines.time = Some(began);
+                    }
                     lines.begin_group(b"maps ");
                     mapping.write(&mut lines, memory.as_ref(), begin);
                 }
@@ -223,20 +231,12 @@ pub fn write_new(writer: &mut InfoWriter) {
         length -= start;
     }
     if is_complete {
-        let mut end = Some(clock::now_fenced());
+        let mut ended = Some(clock::now_fenced());
         present.remove_gone(|range| {
             // When the reading began, and when it ended.
             lines.begin_group(b"maps ");
-            lines.time = end.take();
-            lines.begin_group(b"maps ");
-            lines.raw(b"unmap ");
-            lines.hex(range.start);
-            lines.raw(b" ");
-            lines.hex(range.end);
-            lines.raw(b"\n");
-            if let Some([_, end]) = met_range(range.start) {
-                end.store(0, Relaxed);
-            }
+            ended.take().into_iter().for_each(|time| lines.begin_group_at(time));
+            lines.unmap(range);
         });
         SIZE_AT_LAST_READ.store(size.unwrap_or(0), Relaxed);
     }
@@ -257,6 +257,22 @@ impl KeptLines<'_> {
             time_text(clock::since_epoch(reading), b':').for_each(|byte| self.raw(&[byte]));
             self.raw(b"\n");
         }
+    }
+
+    /// Writes the time from which the lines that follow hold.
+    fn begin_group_at(&mut self, reading: u64) {
+        self.time = Some(reading);
+        self.begin_group(b"maps ");
+    }
+
+    /// Writes that a mapping is gone.
+    fn unmap(&mut self, range: Range<u64>) {
+        self.raw(b"unmap ");
+        self.hex(range.start);
+        self.raw(b" ");
+        self.hex(range.end);
+        self.raw(b"\n");
+        met_code::forget(range.start);
     }
 
     fn hex(&mut self, number: u64) {
@@ -326,53 +342,6 @@ impl<'a> MapsLine<'a> {
 
 fn hex(digits: &[u8]) -> Option<u64> {
     u64::from_str_radix(core::str::from_utf8(digits).ok()?, 16).ok()
-}
-
-/// Reads the GNU build ID of the ELF object that begins at `begin`; returns its length.
-fn build_id(memory: &Fd, begin: u64, id: &mut [u8; BUILD_ID_MAX]) -> Option<usize> {
-    let mut header = [0; 64];
-    read_exactly(memory, &mut header, begin)?;
-    if !header.starts_with(b"\x7fELF") {
-        return None;
-    }
-    let table = u64::from_le_bytes(header[32..40].try_into().ok()?);
-    let count = u16::from_le_bytes(header[56..58].try_into().ok()?);
-    for index in 0..u64::from(count) {
-        let mut segment = [0; 56];
-        read_exactly(memory, &mut segment, begin.checked_add(table)?.checked_add(index * 56)?)?;
-        if u32::from_le_bytes(segment[..4].try_into().ok()?) == libc::PT_NOTE {
-            let offset = u64::from_le_bytes(segment[8..16].try_into().ok()?);
-            let size = u64::from_le_bytes(segment[32..40].try_into().ok()?);
-            if let Some(length) = build_id_in(memory, begin.checked_add(offset)?, size, id) {
-                return Some(length);
-            }
-        }
-    }
-    None
-}
-
-/// Searches the notes of a segment for the build ID.
-fn build_id_in(memory: &Fd, start: u64, size: u64, id: &mut [u8; BUILD_ID_MAX]) -> Option<usize> {
-    const NT_GNU_BUILD_ID: u32 = 3;
-    let mut at = 0;
-    while at + 16 <= size {
-        let mut note = [0; 16];
-        read_exactly(memory, &mut note, start.checked_add(at)?)?;
-        let word = |index: usize| note.get(4 * index..4 * index + 4)?.try_into().ok().map(u32::from_le_bytes);
-        let (name, description, kind) = (u64::from(word(0)?), u64::from(word(1)?), word(2)?);
-        let name_room = name.next_multiple_of(4);
-        if kind == NT_GNU_BUILD_ID && &note[12..] == b"GNU\0" && name == 4 {
-            let length = usize::try_from(description).ok()?.min(BUILD_ID_MAX);
-            read_exactly(memory, id.get_mut(..length)?, start.checked_add(at + 16)?)?;
-            return Some(length);
-        }
-        at += 12 + name_room + description.next_multiple_of(4);
-    }
-    None
-}
-
-fn read_exactly(memory: &Fd, buffer: &mut [u8], at: u64) -> Option<()> {
-    (memory.read_at(buffer, at) == Ok(buffer.len())).then_some(())
 }
 
 #[cfg(test)]

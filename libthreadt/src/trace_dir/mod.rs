@@ -1,3 +1,4 @@
+mod build_id;
 pub mod command_line;
 pub mod directory;
 pub mod directory_count;
@@ -6,6 +7,7 @@ pub mod executable_maps;
 pub mod identity;
 pub mod info_file;
 pub mod interned_names;
+mod met_code;
 pub mod names_owner;
 mod present_lines;
 mod recorded_parent;

@@ -56,11 +56,20 @@ impl PresentLines {
         true
     }
 
-    /// Calls `write` for each mapping that the reading did not have, and forgets it.
-    pub fn remove_gone(&mut self, mut write: impl FnMut(Range<u64>)) {
+    /// Calls `write` for each mapping that the reading, which is complete, did not have, and forgets it.
+    pub fn remove_gone(&mut self, write: impl FnMut(Range<u64>)) {
+        self.remove(|_| true, write);
+    }
+
+    /// As [`PresentLines::remove_gone`], for those with an address for which the reading in progress had another mapping.
+    pub fn remove_replaced(&mut self, address: u64, write: impl FnMut(Range<u64>)) {
+        self.remove(|line| (line.start..line.end).contains(&address), write);
+    }
+
+    fn remove(&mut self, is_meant: impl Fn(&PresentLine) -> bool, mut write: impl FnMut(Range<u64>)) {
         let mut at = 0;
         while let Some(&line) = self.lines.get(..self.count).and_then(|lines| lines.get(at)) {
-            if line.reading == self.reading {
+            if line.reading == self.reading || !is_meant(&line) {
                 at += 1;
                 continue;
             }

@@ -1,6 +1,7 @@
 /* Fails to lock a mutex where the stack cannot be followed, or must not. Prints what it prints natively. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -51,6 +52,23 @@ static void removed_code(void)
 		code(fail);
 		code(fail);
 		munmap((void *)(uintptr_t)code, PAGE);
+	}
+}
+
+/* Files with such code, which the program maps by itself, one after the other at the same address: `count` of them in turn. */
+static void mapped_files(int count)
+{
+	static const unsigned char with_frame[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
+	void *address = NULL;
+	for (int i = 0; i < count; i++) {
+		int file = open(i % 2 ? "second" : "first", O_RDWR | O_CREAT, 0600);
+		if (pwrite(file, with_frame, sizeof with_frame, PAGE) != sizeof with_frame || ftruncate(file, 2 * PAGE))
+			exit(1);
+		int flags = MAP_PRIVATE | (address ? MAP_FIXED : 0);
+		address = mmap(address, PAGE, PROT_READ | PROT_EXEC, flags, file, PAGE);
+		close(file);
+		((caller *)(uintptr_t)address)(fail);
+		((caller *)(uintptr_t)address)(fail);
 	}
 }
 
@@ -240,6 +258,8 @@ int main(int argc, char **argv)
 		generated_code();
 	else if (strcmp(name, "removed") == 0)
 		removed_code();
+	else if (strcmp(name, "mapped") == 0 && argc == 3)
+		mapped_files(atoi(argv[2]));
 	else if (strcmp(name, "edge") == 0)
 		edge();
 	else if (strcmp(name, "coroutine") == 0)
