@@ -9,7 +9,7 @@ use super::rule_cache::{ModuleKey, cache_rule, cached_rule};
 use crate::sys::stack::end_of_stack_above;
 
 /// The most frames that are visited, with those of this library, which are left out. A longer stack is cut.
-const VISITED_MAX: usize = 128;
+const VISITED_MAX: u32 = 128;
 
 /// What the visit of a frame's caller results in.
 enum Visit {
@@ -40,9 +40,8 @@ pub struct CallStack {
     module: Option<LoadedModule>,
     /// The frame has been interrupted by a signal, and has not called.
     is_interrupted: bool,
-    visits_left: usize,
-    /// The frame is the outermost one, or the last one that is found.
-    has_ended: bool,
+    /// 0 also behind the outermost frame.
+    visits_left: u32,
     is_cut: bool,
     code_of_no_module: Option<usize>,
 }
@@ -56,7 +55,6 @@ impl CallStack {
             module: LoadedModule::at(registers.rip.wrapping_sub(1)),
             is_interrupted: false,
             visits_left: VISITED_MAX,
-            has_ended: false,
             is_cut: false,
             code_of_no_module: None,
         }
@@ -75,7 +73,8 @@ impl CallStack {
     /// Puts the next return addresses into `places`, and returns how many there are. If these are fewer, the stack has ended.
     pub fn take_into(&mut self, places: &mut [u64]) -> usize {
         let mut taken = 0;
-        while !self.has_ended
+        while !self.is_cut
+            && self.visits_left > 0
             && let Some(free) = places.get_mut(taken..).filter(|free| !free.is_empty())
         {
             let is_own = self.module.as_ref().is_some_and(|module| module.is_own);
@@ -85,11 +84,14 @@ impl CallStack {
                 taken += count;
             }
             let visit = match stop {
-                Stop::Full if self.visits_left > 0 => continue,
-                _ if self.visits_left == 0 => Visit::Lost,
+                Stop::Full => {
+                    self.is_cut = self.visits_left == 0;
+                    continue;
+                }
                 Stop::OtherModule => self.enter(self.registers, false, true),
-                _ => self.visit_caller(),
+                Stop::Unusual => self.visit_caller(),
             };
+            // The usual rules may have gone a little too far.
             self.visits_left = self.visits_left.saturating_sub(1);
             match visit {
                 Visit::Caller if self.module.as_ref().is_some_and(|module| module.is_own) => {}
@@ -99,9 +101,13 @@ impl CallStack {
                         taken += 1;
                     }
                 }
-                Visit::Outermost => self.has_ended = true,
-                Visit::Lost => (self.has_ended, self.is_cut) = (true, true),
+                Visit::Outermost => {
+                    self.visits_left = 0;
+                    break;
+                }
+                Visit::Lost => self.is_cut = true,
             }
+            self.is_cut |= self.visits_left == 0;
         }
         taken
     }
@@ -118,7 +124,7 @@ impl CallStack {
         let end = self.stack.readable_end();
         let mut cached = cached_rule(key, frame.rip);
         let (mut count, mut stop) = (0, Stop::Full);
-        for place in places.iter_mut().take(self.visits_left) {
+        for place in places {
             let by_usual_rule = |(rule, likely_caller)| caller_by_usual_rule(&frame, rule, likely_caller, end);
             let Some(caller) = cached.and_then(by_usual_rule) else {
                 stop = Stop::Unusual;
@@ -136,8 +142,7 @@ impl CallStack {
         }
         self.registers = frame;
         self.stack.begin_at(frame.rsp);
-        // Not more than there were.
-        self.visits_left = self.visits_left.saturating_sub(count);
+        self.visits_left = self.visits_left.saturating_sub(count as u32);
         (count, stop)
     }
 
@@ -254,9 +259,10 @@ mod tests {
     #[cfg_attr(miri, ignore = "needs unwind information")]
     fn a_stack_with_too_many_frames_is_cut() {
         next_functions::look_up_all();
-        let results: Vec<(usize, bool)> = (0..3 * VISITED_MAX).map(addresses_below).collect();
+        let limit = VISITED_MAX as usize;
+        let results: Vec<(usize, bool)> = (0..3 * limit).map(addresses_below).collect();
         let whole = results.iter().take_while(|(_, is_cut)| !is_cut).count();
-        assert!((VISITED_MAX / 2..VISITED_MAX).contains(&whole), "{whole} {results:?}");
+        assert!((limit / 2..limit + 4).contains(&whole), "{whole} {results:?}");
         assert!(results[..whole].iter().all(|(taken, _)| *taken > 0), "{results:?}");
         assert!(results[whole + 4..].iter().all(|result| *result == (0, true)), "{results:?}");
     }

@@ -12,15 +12,17 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 pub static CLOSINGS: Closings = Closings::new();
 
 pub struct Closings {
-    /// How many are in progress, in the lower 16 bits; above them how often something may have been unmapped. One word, so that both
-    /// are of one time.
+    /// How many are in progress, in the lower 16 bits; above them a sum that changes when something may have been unmapped. One word,
+    /// so that both are of one time.
     counts: AtomicU64,
     /// How often this process, and those that it was forked from, have begun without closings.
     beginnings: AtomicU64,
 }
 
-const UNMAPPED: u64 = 1 << 16;
-const IN_PROGRESS: u64 = UNMAPPED - 1;
+const IN_PROGRESS: u64 = 0xffff;
+/// Added each time. Two sums differ in many bits, unlike two rules: an entry of their cache that is being changed has not by chance
+/// the key of another time.
+const UNMAPPED: u64 = 0x9e37_79b9_7f4b << 16;
 
 /// A closing in progress.
 #[derive(Clone, Copy, Debug)]

@@ -67,8 +67,7 @@ impl ModuleKey {
     /// cached by a key that was there before it was read.
     #[inline(always)]
     pub fn of(module: &LoadedModule) -> Option<ModuleKey> {
-        // Two numbers differ in few bits, as two rules do: multiplied, an entry that is being changed has not by chance the other key.
-        Some(ModuleKey(module.identity ^ CLOSINGS.number()?.wrapping_mul(0xc2b2_ae3d_27d4_eb4f)))
+        Some(ModuleKey(module.identity ^ CLOSINGS.number()?))
     }
 
     #[inline(always)]
