@@ -182,3 +182,19 @@ fn aliases_name_objects_and_sites() {
     let message = format!("{}:2: there is no name behind 'main'", file.display());
     assert!(wrong.exited(2).stderr_text().contains(&message), "{}", wrong.stderr_text());
 }
+
+/// Where the program is optimised when it is linked, the DWARF of its code and that of its source are in different units.
+#[test]
+fn functions_that_one_source_file_knows_have_their_namespaces() {
+    for flags in [&["-O2"][..], &["-O2", "-flto"], &["-O2", "-flto", "-gdwarf-4"]] {
+        let test = TestDirectory::new("report-names-local");
+        let program = Program::with_flags("report/local_functions.cpp", flags);
+        test.traced(program).env("THR_TRACE_STACK", "3").run().success();
+        let output = test.trace_cat().args(["-F", "text", "--stack", "-e", "mutex_trylock"]).run();
+        let text = output.success().stdout_text();
+        let frames = text.lines().filter_map(|line| line.trim_start().strip_prefix('#')?.split_once("  "));
+        let functions: Vec<&str> = frames.filter_map(|(_, frame)| Some(frame.rsplit_once(' ')?.0)).collect();
+        let expected = ["bank::(anonymous namespace)::transfer", "bank::accounts::close_all", "main"];
+        assert_eq!(functions, expected, "{flags:?}: {text}");
+    }
+}

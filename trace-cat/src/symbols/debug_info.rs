@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use addr2line::{Context, LookupContinuation, LookupResult};
-use gimli::{AttributeValue, Dwarf, SectionId, UnitOffset, UnitRef, constants as dw};
+use gimli::{Dwarf, SectionId, UnitOffset};
 
 use super::demangle::demangled;
 use super::dwarf_sections::{DwarfReader, section_reader};
@@ -106,18 +106,7 @@ impl DebugInfo {
     /// The namespaces and classes of a function that an address is in.
     fn scope(&self, address: u64, function: UnitOffset) -> Rc<str> {
         let unit = self.looked_up(self.context.find_dwarf_and_unit(address));
-        // Functions of C are in none.
-        let is_c = |unit: &UnitRef<DwarfReader>| {
-            let mut entries = unit.entries();
-            let mut language = || entries.next_dfs().ok()??.1.attr_value(dw::DW_AT_language).ok()?;
-            matches!(
-                language(),
-                Some(AttributeValue::Language(
-                    dw::DW_LANG_C89 | dw::DW_LANG_C | dw::DW_LANG_C99 | dw::DW_LANG_C11 | dw::DW_LANG_C17
-                ))
-            )
-        };
-        unit.filter(|unit| !is_c(unit)).map(|unit| self.scopes.scope(unit, function)).unwrap_or_default()
+        unit.map(|unit| self.scopes.scope(unit, function)).unwrap_or_default()
     }
 
     /// See [`VariableTypes::part`].

@@ -1,11 +1,14 @@
 //! The namespaces and classes that functions are in, from DWARF: functions that only their source file knows, as those of a
 //! local class or with one as an argument of a template, have no linkage name there that would say it.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use gimli::{AttributeValue, DwoId, Reader as _, UnitOffset, UnitRef, UnitSectionOffset, constants as dw};
+use gimli::{
+    AttributeValue, DebugInfoOffset, Dwarf, DwoId, Reader as _, Unit, UnitHeader, UnitOffset, UnitRef,
+    UnitSectionOffset, constants as dw,
+};
 
 use super::dwarf_sections::DwarfReader;
 
@@ -18,6 +21,10 @@ const SCOPE_MAX: usize = 1024;
 #[derive(Default)]
 pub struct FunctionScopes {
     units: RefCell<HashMap<UnitKey, Rc<UnitScopes>>>,
+    /// Where the units of the file are; read when a function refers to one.
+    headers: OnceCell<Vec<UnitHeader<DwarfReader>>>,
+    /// Those that functions refer to, by where they begin.
+    referred: RefCell<HashMap<UnitSectionOffset, Rc<Unit<DwarfReader>>>>,
 }
 
 /// Where a unit begins, and the ID of its split file.
@@ -32,25 +39,68 @@ impl FunctionScopes {
     }
 
     fn known_scope(&self, unit: UnitRef<DwarfReader>, mut function: UnitOffset) -> Option<Rc<str>> {
+        // The unit that was referred to: what is compiled when the program is linked is in others than its declarations.
+        let mut other: Option<Rc<Unit<DwarfReader>>> = None;
         for _ in 0..REFERENCES_MAX {
+            let unit = other.as_ref().map_or(unit, |other| other.unit_ref(unit.dwarf));
             let entry = unit.entry(function).ok()?;
             let reference = |name| entry.attr_value(name).ok().flatten();
             match reference(dw::DW_AT_abstract_origin).or_else(|| reference(dw::DW_AT_specification)) {
                 Some(AttributeValue::UnitRef(declared)) => function = declared,
+                Some(AttributeValue::DebugInfoRef(declared)) if unit.dwo_id.is_none() => {
+                    let unit = self.unit_with(unit.dwarf, declared)?;
+                    function = declared.to_unit_offset(&unit.header)?;
+                    other = Some(unit);
+                }
                 Some(_) => return None,
                 None => break,
             }
         }
+        let unit = other.as_ref().map_or(unit, |other| other.unit_ref(unit.dwarf));
         let key = (unit.header.offset(), unit.dwo_id);
         let known = self.units.borrow().get(&key).cloned();
         let scopes = known.unwrap_or_else(|| {
             let mut scopes = UnitScopes::new();
-            // What was read until there was damage counts.
-            let _ = read_unit(unit, &mut scopes);
+            if !is_c(unit) {
+                // What was read until there was damage counts.
+                let _ = read_unit(unit, &mut scopes);
+            }
             self.units.borrow_mut().entry(key).or_insert(Rc::new(scopes)).clone()
         });
         scopes.get(&function).cloned()
     }
+
+    /// The unit that has an entry.
+    fn unit_with(&self, dwarf: &Dwarf<DwarfReader>, entry: DebugInfoOffset) -> Option<Rc<Unit<DwarfReader>>> {
+        let headers = self.headers.get_or_init(|| {
+            let mut units = dwarf.units();
+            // Up to damage.
+            std::iter::from_fn(|| units.next().ok().flatten()).collect()
+        });
+        let begins_after = |header: &UnitHeader<DwarfReader>| {
+            header.offset().as_debug_info_offset().is_none_or(|begin| begin.0 > entry.0)
+        };
+        let place = headers.partition_point(|header| !begins_after(header)).checked_sub(1)?;
+        let header = headers.get(place)?;
+        if let Some(unit) = self.referred.borrow().get(&header.offset()) {
+            return Some(unit.clone());
+        }
+        let unit = Rc::new(dwarf.unit(header.clone()).ok()?);
+        self.referred.borrow_mut().insert(header.offset(), unit.clone());
+        Some(unit)
+    }
+}
+
+/// Functions of C are in no scopes.
+fn is_c(unit: UnitRef<DwarfReader>) -> bool {
+    let mut entries = unit.entries();
+    let mut language = || entries.next_dfs().ok()??.1.attr_value(dw::DW_AT_language).ok()?;
+    matches!(
+        language(),
+        Some(AttributeValue::Language(
+            dw::DW_LANG_C89 | dw::DW_LANG_C | dw::DW_LANG_C99 | dw::DW_LANG_C11 | dw::DW_LANG_C17
+        ))
+    )
 }
 
 fn read_unit(unit: UnitRef<DwarfReader>, scopes: &mut UnitScopes) -> gimli::Result<()> {
@@ -114,9 +164,11 @@ mod tests {
         struct Guard { template <class F> __attribute__((noinline)) void run(F f) { f(); asm volatile(\"\"); } };
         }
         namespace { __attribute__((noinline)) void hidden() { asm volatile(\"nop\"); } }
+        namespace outer { namespace inner { __attribute__((noinline)) static void only_here() { asm volatile(\"nop\"); } } }
         __attribute__((noinline)) void program() {
             struct Local { void operator()() { asm volatile(\"nop\"); } };
-            library::called(Local{}); library::inlined(Local{}); library::Guard().run(Local{}); hidden(); asm volatile(\"\");
+            library::called(Local{}); library::inlined(Local{}); library::Guard().run(Local{}); hidden();
+            outer::inner::only_here(); asm volatile(\"\");
         }
         int main() { program(); return 0; }";
 
@@ -126,7 +178,7 @@ mod tests {
         let path = directory.path().join("program");
         let source = directory.path().join("source.cc");
         fs::write(&source, SOURCE).unwrap();
-        for flags in [&["-gdwarf-4"][..], &["-gdwarf-5"], &["-gsplit-dwarf"]] {
+        for flags in [&["-gdwarf-4"][..], &["-gdwarf-5"], &["-gsplit-dwarf"], &["-flto"], &["-flto", "-gdwarf-4"]] {
             let mut compiler = Command::new("g++");
             compiler.current_dir(directory.path()).args(["-g", "-O1"]).args(flags).arg(&source).arg("-o").arg(&path);
             assert!(compiler.status().unwrap().success());
@@ -143,6 +195,7 @@ mod tests {
                 "library::inlined<",
                 "library::Guard::run<",
                 "(anonymous namespace)::hidden ",
+                "outer::inner::only_here ",
                 "program ",
             ] {
                 assert!(found.iter().any(|found| found.starts_with(name)), "{flags:?}: {name}: {found:?}");
