@@ -112,6 +112,11 @@ pub fn bars(results: &Results) -> Vec<Bar> {
         // Two calls a turn; of a function, those that the compiler inserts at its beginning and its end.
         bars.more(format!("{workload}: nothing enabled - native, a call"), (workload, Way::Off), 2.0, 3.0, "ns");
     }
+    if asked("system-call-1") {
+        for (way, what) in [(Way::Off, "nothing enabled"), (Way::Default, "default")] {
+            bars.more(format!("system-call-1: {what} - native, a call"), ("system-call-1", way), 1.0, 2.0, "ns");
+        }
+    }
     for (workload, most) in [("create-old", 20.0), ("create-new", 60.0)].into_iter().filter(|(name, _)| asked(name)) {
         let what = format!("{workload}: default - native, a thread");
         bars.more(what, (workload, Way::Default), 1000.0, most, "us");
@@ -171,6 +176,9 @@ mod tests {
             ("mutex-1", Way::Lttng, 200.0),
             ("function-1", Way::Native, 5.0),
             ("function-1", Way::Off, 10.0),
+            ("system-call-1", Way::Native, 60.0),
+            ("system-call-1", Way::Off, 61.5),
+            ("system-call-1", Way::Default, 62.5),
             ("create-old", Way::Native, 10_000.0),
             ("create-old", Way::Default, 25_000.0),
             ("sort", Way::Native, 1.0),
@@ -185,6 +193,8 @@ mod tests {
         assert_eq!((off.value.clone(), off.met()), (Ok(3.5), Some(false)));
         assert_eq!(bar(&bars, "function-1: nothing enabled - native, a call").value, Ok(2.5));
         assert_eq!(bar(&bars, "mutex-1: blocked - native, a pair").met(), Some(true));
+        let system_call = |way| bar(&bars, &format!("system-call-1: {way} - native, a call")).met();
+        assert_eq!([system_call("nothing enabled"), system_call("default")], [Some(true), Some(false)]);
         assert_eq!(bar(&bars, "create-old: default - native, a thread").value, Ok(15.0));
         assert_eq!(bar(&bars, "sort: wall time, default / native").met(), Some(false));
 

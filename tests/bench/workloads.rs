@@ -87,7 +87,7 @@ const fn real_program(name: &'static str, what: &'static str, program: Program) 
 }
 
 /// All of them, in the table's order. Turns are chosen so that a run takes a tenth of a second or two where it is traced.
-pub const WORKLOADS: [Workload; 28] = [
+pub const WORKLOADS: [Workload; 29] = [
     calls("mutex-1", "lock + unlock of a free mutex, one thread", "private", 1, 600_000),
     calls("mutex-2", "the same, two threads with a mutex each", "private", 2, 400_000),
     calls("shared-2", "the same, two threads with one mutex", "shared", 2, 200_000),
@@ -99,6 +99,7 @@ pub const WORKLOADS: [Workload; 28] = [
     calls("stack-16-fp", "the same in functions with frame pointers", "failed-try-fp", 1, 100_000),
     calls("backtrace-16", "the same place as stack-16, backtrace() of 16 frames", "backtrace", 1, 20_000),
     calls("unw-backtrace-16", "the same, unw_backtrace() of libunwind", "unw-backtrace", 1, 20_000),
+    calls("system-call-1", "syscall(2) of a number that the library does not know: getppid", "system-call", 1, 600_000),
     Workload {
         name: "function-1",
         what: "enter + leave a function, compiled with -finstrument-functions, category func",
@@ -214,6 +215,8 @@ impl Workload {
         match self.kind {
             // How often a wait for the other side is gone through is not known.
             Kind::Calls { calls: "ping-pong", .. } => None,
+            // None at all.
+            Kind::Calls { calls: "system-call", .. } => None,
             // A record a turn, and a stack's.
             Kind::Calls { calls: "failed-try" | "failed-try-fp" | "backtrace" | "unw-backtrace", .. } => None,
             // Nor is how often a thread waits for the other one, which is when it has a stack.
@@ -225,12 +228,18 @@ impl Workload {
         }
     }
 
-    /// Whether this way means anything for this workload: the floors are those of one loop, and a backtrace is not recorded.
+    fn is_backtrace(&self) -> bool {
+        matches!(self.kind, Kind::Calls { calls: "backtrace" | "unw-backtrace", .. })
+    }
+
+    /// Whether this way means anything for this workload: the floors are those of one loop, and a backtrace is not recorded, nor is
+    /// a system call that the library does not know.
     pub fn has(&self, way: Way) -> bool {
         match way {
             Way::Floor | Way::BufFloor => self.name == "mutex-1",
             Way::Native => true,
-            _ => !matches!(self.kind, Kind::Calls { calls: "backtrace" | "unw-backtrace", .. }),
+            Way::Off | Way::Before | Way::Default => !self.is_backtrace(),
+            _ => !self.is_backtrace() && !matches!(self.kind, Kind::Calls { calls: "system-call", .. }),
         }
     }
 

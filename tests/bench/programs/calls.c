@@ -7,6 +7,8 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <semaphore.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { MOST_THREADS = 64 };
 
@@ -54,6 +56,11 @@ static void semaphore(void) {
         sem_post(&sem);
         sem_wait(&sem);
     }
+}
+
+static void system_call(void) {
+    for (long i = 0; i < turns; i++)
+        syscall(SYS_getppid);
 }
 
 // Two threads wake each other by turns. A turn is a wake-up there and one back.
@@ -127,6 +134,7 @@ static const struct {
     void (*make_turns)(void);
 } kinds[] = {{"private", private_mutex},   {"shared", shared_mutex}, {"recursive", recursive_mutex},
              {"read-lock", read_lock},     {"semaphore", semaphore}, {"ping-pong", ping_pong},
+             {"system-call", system_call},
              {"failed-try", failed_try},   {"failed-try-fp", failed_try_with_frame_pointers},
              {"backtrace", backtraces},    {"unw-backtrace", libunwind_backtraces}};
 static void (*make_turns)(void);
@@ -151,8 +159,8 @@ int main(int argc, char **argv) {
     int threads = make_turns ? atoi(argv[2]) : 0;
     turns = make_turns ? atol(argv[3]) : 0;
     if (threads < 1 || threads > MOST_THREADS || turns < 1) {
-        fprintf(stderr, "usage: calls private|shared|recursive|read-lock|semaphore|ping-pong|failed-try[-fp]|[unw-]backtrace "
-                        "THREADS TURNS\n");
+        fprintf(stderr, "usage: calls private|shared|recursive|read-lock|semaphore|ping-pong|system-call|failed-try[-fp]|"
+                        "[unw-]backtrace THREADS TURNS\n");
         return 2;
     }
     pthread_t ids[MOST_THREADS];
