@@ -90,7 +90,7 @@ pub fn is_chosen_function(address: usize) -> bool {
 
 #[inline(never)]
 fn is_named(address: usize) -> bool {
-    // Who has closed a library has forgotten it before it is closed.
+    // When a closing has ended, the tables have nothing of what it has unmapped.
     let is_sure = CLOSINGS.number().is_some();
     is_sure && is_in_table(address)
         || LoadedModule::at(address).is_some_and(|module| match choice_of(&module, is_sure) {
@@ -204,7 +204,7 @@ fn forget(module: &SearchedModule) {
     }
 }
 
-/// A thread has closed a library: forgets the modules that are not there any more, before the closing is taken for ended.
+/// A thread has closed a library: forgets the modules that are not there any more. After that the closing may be taken for ended.
 pub fn forget_closed_modules() {
     let mut is_there = [false; MODULES.len()];
     let is_forked = PROCESS.forked_from.load(Relaxed) != 0;
