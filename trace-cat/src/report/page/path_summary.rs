@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::object_rows::{ListedObjects, ObjectRow};
 use super::tables::{SHARE_MIN, percent, thread_label};
 use super::view::ReportView;
+use crate::report::contention::ObjectKind;
 use crate::report::critical_path::{CriticalPath, HoldShare};
 use crate::support::duration::duration_text;
 
@@ -163,8 +164,13 @@ fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut St
     for (row, object) in shown.take(OBJECTS_MAX.min(top)) {
         *text += &format!("  {:>7}  holding {}\n", share(object.time), row.label(view));
         let times = if object.holds == 1 { "time" } else { "times" };
-        *text +=
-            &format!("           {} {times}: shorter holds can gain at most {}\n", object.holds, share(object.time));
+        // How long such a lock was held while nobody waited is not known.
+        let is_partial = row.objects.iter().any(|index| view.object(*index).kind == ObjectKind::Futex);
+        let gain = match is_partial {
+            true => " while others waited; what shorter holds can gain is not known".to_owned(),
+            false => format!(": shorter holds can gain at most {}", share(object.time)),
+        };
+        *text += &format!("           {} {times}{gain}\n", object.holds);
         for PlaceOnPath { place, time, .. } in
             places_on(view, &object.sites, NAMED_SITES_MAX).into_iter().take(PLACES_MAX)
         {
@@ -242,5 +248,24 @@ mod tests {
         sample.analysis.objects[word as usize].futex_lock = Some(Some(&FUTEX_LOCKS[0]));
         let known = text(&mut sample);
         assert!(known.contains(note), "{known}");
+    }
+
+    /// Of a lock by futex(2) the holds are known only while others wait.
+    #[test]
+    fn what_shorter_holds_can_gain_is_known_if_all_holds_are() {
+        let page = |object: usize| {
+            let mut sample = SampleView::new(&(WAITS.to_owned() + "95:2:10:01:1:0x40:137:2:0:0x1500\n"), INFO);
+            sample.analysis.find_critical_paths().unwrap();
+            let object = sample.analysis.objects.numbers().nth(object).unwrap();
+            let hold = HoldShare { object, site: 0, time: 50, holds: 3 };
+            sample.analysis.critical_paths[0].holds = vec![hold];
+            let mut text = String::new();
+            append_paragraph(&sample.view(), 5, &mut text);
+            text
+        };
+        assert!(page(0).contains("3 times: shorter holds can gain at most "), "{}", page(0));
+        let futex = page(1);
+        assert!(futex.contains("3 times while others waited; what shorter holds can gain is not known\n"), "{futex}");
+        assert!(!futex.contains("at most"), "{futex}");
     }
 }
