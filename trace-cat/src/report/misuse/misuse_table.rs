@@ -1,6 +1,6 @@
 //! The kinds of misuse, and where they were observed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 
@@ -61,6 +61,8 @@ pub struct MisuseTable {
     pub rows: Vec<Misuse>,
     /// By kind, site, and object or thread if the site is not known.
     indexes: HashMap<(MisuseKind, u32, u32), usize, RandomState>,
+    /// By kind and site: the objects, where there were several.
+    objects: HashMap<(MisuseKind, u32), HashSet<u32, RandomState>, RandomState>,
 }
 
 impl MisuseTable {
@@ -70,9 +72,22 @@ impl MisuseTable {
         let index = *self.indexes.entry((new.kind, new.site, subject)).or_insert(self.rows.len());
         let is_first = index == self.rows.len();
         match self.rows.get_mut(index) {
-            Some(row) => row.count += new.count,
+            Some(row) => {
+                row.count += new.count;
+                if new.object.is_some() && new.object != row.object {
+                    let objects = row.object.into_iter().chain(new.object);
+                    self.objects.entry((new.kind, new.site)).or_default().extend(objects);
+                }
+            }
             None => self.rows.push(new),
         }
         is_first
+    }
+
+    /// The objects of a row.
+    pub fn objects_of(&self, row: &Misuse) -> impl Iterator<Item = u32> {
+        let several = self.objects.get(&(row.kind, row.site)).filter(|_| row.site != 0);
+        let one = row.object.filter(|_| several.is_none());
+        one.into_iter().chain(several.into_iter().flatten().copied())
     }
 }

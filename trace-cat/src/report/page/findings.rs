@@ -58,10 +58,11 @@ impl Document<'_> {
     /// Calls that misuse something, once for each site.
     pub fn misuse(&mut self) -> Vec<Value> {
         let misuses = self.view.misuse();
-        let entries = self.list("misuse", &misuses, |document, misuse| {
+        let entries = self.list("misuse", &misuses, |document, (misuse, objects)| {
             json!({
                 "kind": misuse.kind.name(),
                 "object": misuse.object.map(|object| document.object_name(object)),
+                "objects": objects,
                 "thread": document.lwp(misuse.thread),
                 "pid": document.pid(misuse.thread),
                 "time": document.time(misuse.time),

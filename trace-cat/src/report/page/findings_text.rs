@@ -91,12 +91,17 @@ fn append_cycles(view: &ReportView, cycles: &[&LockCycle], top: usize, text: &mu
 }
 
 /// Appends misuse.
-fn append_misuse(view: &ReportView, misuse: &[Misuse], top: usize, text: &mut String) {
+fn append_misuse(view: &ReportView, misuse: &[(Misuse, usize)], top: usize, text: &mut String) {
     if !misuse.is_empty() {
         *text += "\nMisuse\n";
     }
-    for Misuse { kind, object, thread, site, count, .. } in misuse.iter().take(top) {
-        let object = object.map(|object| format!(" ({})", view.object_label(object))).unwrap_or_default();
+    for (Misuse { kind, object, thread, site, count, .. }, objects) in misuse.iter().take(top) {
+        let others = match objects.saturating_sub(1) {
+            0 => String::new(),
+            1 => ", and 1 other".to_owned(),
+            others => format!(", and {others} others"),
+        };
+        let object = object.map(|object| format!(" ({}{others})", view.object_label(object))).unwrap_or_default();
         let times = if *count == 1 { String::new() } else { format!(", {count} times") };
         *text += &format!("  {} {}{object}{times}\n", tables::thread_label(view, *thread), misuse_text(*kind));
         if let Some(place) = view.place(*site) {
@@ -109,5 +114,59 @@ fn append_misuse(view: &ReportView, misuse: &[Misuse], top: usize, text: &mut St
 fn more(count: usize, text: &mut String) {
     if count > 0 {
         *text += &format!("  {count} more (--top)\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::write_document;
+    use super::super::sample_view::{INFO, SampleView};
+    use super::*;
+
+    fn document(sample: &SampleView) -> serde_json::Value {
+        let mut text = Vec::new();
+        let write = |bytes: &[u8]| {
+            text.extend_from_slice(bytes);
+            Ok(())
+        };
+        write_document(&sample.view(), write).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    }
+
+    fn page(sample: &SampleView) -> String {
+        let mut text = String::new();
+        append_findings(&sample.view(), 10, &mut text);
+        text
+    }
+
+    /// The first thread unlocks, at one place, mutexes that it does not own.
+    #[test]
+    fn misuse_of_several_objects_names_the_first_and_how_many_others() {
+        let unlock = |time: u32, object: u32, address: &str| format!("{time}:1:02:04:0:{object:#x}:1:0:0:{address}\n");
+        let tries = |object: u32| format!("5:2:02:03:0:{object:#x}:16:0:0:0x1600\n");
+        let two = [
+            tries(0x10),
+            tries(0x40),
+            tries(0x70),
+            unlock(10, 0x10, "0x1500"),
+            unlock(20, 0x40, "0x1500"),
+            unlock(30, 0x10, "0x1500"),
+        ]
+        .concat();
+        let objects = |lines: &str| {
+            let sample = SampleView::new(lines, INFO);
+            let misuse = &document(&sample)["misuse"][0];
+            (page(&sample), misuse["object"].clone(), misuse["count"].clone(), misuse["objects"].clone())
+        };
+        let (text, object, count, number) = objects(&two);
+        assert!(text.contains("0x10, and 1 other), 3 times\n"), "{text}");
+        assert_eq!((object, count, number), ("1:0x10#1".into(), 3.into(), 2.into()));
+        let (text, _, _, number) = objects(&(two + &unlock(40, 0x70, "0x1500")));
+        assert!(text.contains("0x10, and 2 others), 4 times\n"), "{text}");
+        assert_eq!(number, 3);
+        let (text, _, count, number) =
+            objects(&(tries(0x10) + &unlock(10, 0x10, "0x1500") + &unlock(20, 0x10, "0x1500")));
+        assert!(text.contains("0x10), 2 times\n"), "{text}");
+        assert_eq!((count, number), (2.into(), 1.into()));
     }
 }

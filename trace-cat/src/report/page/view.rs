@@ -1,7 +1,7 @@
 //! What a report shows of an analysis, sorted: the largest first.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::report::comparison::TraceComparison;
 use crate::report::contention::{
@@ -188,30 +188,32 @@ impl<'a> ReportView<'a> {
         self.cycles().into_iter().flatten().filter(|cycle| !has_come_about(cycle)).collect()
     }
 
-    /// Misuse, in the order of kinds, of each kind the most frequent first. What a process does in a line of the source is one entry,
-    /// also if several sites are there: the code of the line may stand in several places.
-    pub fn misuse(&self) -> Vec<Misuse> {
+    /// Misuse with how many objects it was of, in the order of kinds, of each kind the most frequent first. What a process does in a line
+    /// of the source is one entry, also if several sites are there: the code of the line may stand in several places.
+    pub fn misuse(&self) -> Vec<(Misuse, usize)> {
         let is_wanted = |misuse: &&Misuse| {
             let thread = self.thread(misuse.thread);
             let object = misuse.object.map(|object| self.object(object).identity());
             self.analysis.selection.wants(self.pid(thread.process), thread.lwp, object)
         };
-        let mut misuse: Vec<Misuse> = Vec::new();
+        let mut misuse: Vec<(Misuse, HashSet<u32>)> = Vec::new();
         let mut indexes: HashMap<(MisuseKind, u32, String), usize> = HashMap::new();
         for row in self.analysis.misuse.rows.iter().filter(is_wanted) {
+            let objects = self.analysis.misuse.objects_of(row);
             let place = self.place(row.site).map(|place| (row.kind, self.thread(row.thread).process, place));
             match place.map(|place| *indexes.entry(place).or_insert(misuse.len())) {
                 Some(index) if index < misuse.len() => {
-                    let known = &mut misuse[index];
+                    let (known, known_objects) = &mut misuse[index];
                     let count = known.count + row.count;
                     let first = if row.time < known.time { *row } else { *known };
                     *known = Misuse { count, ..first };
+                    known_objects.extend(objects);
                 }
-                _ => misuse.push(*row),
+                _ => misuse.push((*row, objects.collect())),
             }
         }
-        misuse.sort_by_key(|misuse| (misuse.kind, Reverse(misuse.count), misuse.time));
-        misuse
+        misuse.sort_by_key(|(misuse, _)| (misuse.kind, Reverse(misuse.count), misuse.time));
+        misuse.into_iter().map(|(misuse, objects)| (misuse, objects.len())).collect()
     }
 
     /// The names of threads, processes and sites.
@@ -375,7 +377,8 @@ mod tests {
         let lines = unlock(10, 1, "0x1500") + &with_stack + &unlock(30, 22, "0x1500") + &unlock(40, 1, "0x1600");
         let sample = SampleView::new(&(lines + &unlock(50, 1, "0x1500") + &unlock(60, 1, "0x1600")), INFO);
         let view = sample.view();
-        let rows: Vec<_> = view.misuse().iter().map(|row| (row.count, row.time % 100, view.place(row.site))).collect();
+        let rows: Vec<_> =
+            view.misuse().iter().map(|(row, _)| (row.count, row.time % 100, view.place(row.site))).collect();
         let [first, second] = ["a b+0xa00", "a b+0xb00"].map(|place| Some(place.to_owned()));
         assert_eq!(rows, [(3, 10, first.clone()), (2, 40, second), (1, 30, first)]);
     }

@@ -61,7 +61,7 @@ function wrongs() {
     ...items("Stuck: no running thread can end these waits", report.stuck, (stuck) => `${call(stuck)}: waits for ${threadLabel(stuck.held_by)}; ${stuck.note}`),
     ...items("Possible deadlocks: objects that were taken in different orders", report.cycles, ({ edges }) =>
       edges.map((edge) => `${objectLabel(edge.from)} (${placeOf(edge.site_from)}), then ${objectLabel(edge.to)} (${placeOf(edge.site_to)}) by ${threadLabel(edge.thread)}`).join("; ")),
-    ...items("Misuse", report.misuse, (misuse) => `${misuse.text ?? misuse.kind}: ${objectLabel(misuse.object ?? "")} ${threadLabel(misuse.thread)} at ${placeOf(misuse.site)}, ${plural(misuse.count, "time")}`),
+    ...items("Misuse", report.misuse, (misuse) => `${misuse.text ?? misuse.kind}: ${objectLabel(misuse.object ?? "")}${misuse.objects > 1 ? ` and ${misuse.objects - 1} more` : ""} ${threadLabel(misuse.thread)} at ${placeOf(misuse.site)}, ${plural(misuse.count, "time")}`),
   ];
   if (parts.length) page.append(make("section", { class: "wrong", "aria-label": "What is wrong" }, parts));
 }
