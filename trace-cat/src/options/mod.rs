@@ -27,7 +27,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 pub use arrangement::{Arrangement, SortOrder, SplitBy};
 pub use command_error::CommandError;
 pub use control_commands::{OnOff, SetOptions, StatusOptions};
-pub use fail_condition::{FailCondition, Figure, ObjectFigure, Quantity};
+pub use fail_condition::{Comparison, FailCondition, Figure, ObjectFigure, Quantity};
 pub use follow_options::Following;
 pub use format_list::format_list;
 pub use open_command::OpenOptions;

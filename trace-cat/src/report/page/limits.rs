@@ -3,7 +3,7 @@
 use super::object_rows::ObjectRow;
 use super::tables::{percent, short_duration};
 use super::view::ReportView;
-use crate::options::{FailCondition, Figure, ObjectFigure, Quantity};
+use crate::options::{Comparison, FailCondition, Figure, ObjectFigure, Quantity};
 
 /// How many objects a message lists that have the same name.
 const LISTED_MAX: usize = 5;
@@ -26,6 +26,15 @@ impl ReportView<'_> {
             _ => Ok(holds(Quantity::Duration(time)).then(|| short_duration(time))),
         };
         let count = |number: u64| holds(Quantity::Count(number)).then(|| number.to_string());
+        // A number that may be larger: more than that is certain, less is not.
+        let at_least = |number: usize, doubt: Option<String>| {
+            let is_larger = matches!(condition.comparison, Comparison::More | Comparison::AtLeast);
+            let found = count(number as u64);
+            match doubt.filter(|_| found.is_some() != is_larger) {
+                Some(doubt) => Err(unknown(format!("it is at least {number}; {doubt}"))),
+                None => Ok(found),
+            }
+        };
         let found = match &condition.figure {
             Figure::Contention => share(contention)?,
             Figure::Idleness if self.analysis.selection.only_contention => {
@@ -35,7 +44,7 @@ impl ReportView<'_> {
             Figure::Deadlocks => count(self.graph.deadlocks.len() as u64),
             Figure::Stuck => count(self.graph.stuck.len() as u64),
             Figure::Cycles => match self.cycles() {
-                Some(cycles) => count(cycles.len() as u64),
+                Some(cycles) => at_least(cycles.len(), self.unsearched_cycles())?,
                 None => return Err(unknown("the order of locks is not recorded".to_owned())),
             },
             Figure::Misuse => count(self.misuse().len() as u64),
@@ -72,6 +81,15 @@ impl ReportView<'_> {
             }
         };
         Ok(found.map(|value| format!("fails, since {} holds: it is {value}", condition.text)))
+    }
+
+    /// Why there may be more possible deadlocks than were found, if there may.
+    fn unsearched_cycles(&self) -> Option<String> {
+        let acquisitions = self.analysis.order.as_ref().map_or(0, |order| order.left_out);
+        let groups = self.analysis.cycles_left_out;
+        let doubt =
+            || format!("{acquisitions} acquisitions inside other locks and {groups} groups of locks were left out");
+        (acquisitions + groups > 0).then(doubt)
     }
 
     /// The address of the object that has a name.
@@ -215,5 +233,22 @@ mod tests {
         }
         assert!(result("regression > 1%").unwrap_err().contains("--against OLD"));
         assert!(result("p99(queue) > 1s").unwrap_err().contains("no object is named 'queue'"));
+    }
+
+    /// What was left out can only make the number of possible deadlocks larger.
+    #[test]
+    fn a_number_that_may_be_larger_is_known_only_if_that_changes_nothing() {
+        let mut sample = SampleView::new(WAITS, INFO);
+        sample.analysis.order.as_mut().unwrap().left_out = 7;
+        let result = |sample: &SampleView, text: &str| sample.view().exceeded(&FailCondition::parse(text).unwrap());
+        let message = "it is at least 0; 7 acquisitions inside other locks and 0 groups of locks were left out";
+        assert_eq!(result(&sample, "cycles > 0"), Err(format!("--fail-if 'cycles > 0': not known: {message}")));
+        assert!(result(&sample, "cycles < 1").is_err());
+        assert!(result(&sample, "cycles >= 0").unwrap().is_some());
+        assert_eq!(result(&sample, "cycles < 0"), Ok(None));
+        sample.analysis.order.as_mut().unwrap().left_out = 0;
+        assert_eq!(result(&sample, "cycles > 0"), Ok(None));
+        sample.analysis.cycles_left_out = 1;
+        assert!(result(&sample, "cycles > 0").is_err());
     }
 }
