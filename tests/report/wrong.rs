@@ -45,8 +45,13 @@ fn locks_in_different_orders_are_possible_deadlocks() {
 
 /// Records a program that comes to a deadlock, and kills it then.
 fn killed_in_deadlock(mode: &str) -> TestDirectory {
+    killed_in_deadlock_of("report/order.c", mode, "all")
+}
+
+fn killed_in_deadlock_of(program: &'static str, mode: &str, level: &str) -> TestDirectory {
     let test = TestDirectory::new(&format!("report-{mode}"));
-    let mut program = test.traced(Program::c("report/order.c")).arg(mode).env("THR_TRACE_DETAIL", "1").spawn();
+    let program = test.traced(Program::c(program)).arg(mode).env("THR_TRACE_DETAIL", "1").env("THR_TRACE_LEVEL", level);
+    let mut program = program.spawn();
     program.wait_for("ready\n");
     let is_deadlocked = || report(&test, &[]).run().status.code() == Some(3);
     for _ in 0..2000 {
@@ -95,6 +100,23 @@ fn philosophers_that_were_killed_are_in_a_deadlock() {
     report(&test, &["--at", "+1h"]).run().exited(3);
     // Another process has no deadlock.
     report(&test, &["-p", "1"]).run().success();
+}
+
+/// The calls, objects and mutexes of the threads of the only deadlock.
+fn only_deadlock(test: &TestDirectory) -> Vec<[Value; 3]> {
+    let document = document(report(test, &["-F", "json"]).run().exited(3));
+    assert_eq!(document["deadlocks"].as_array().unwrap().len(), 1, "{document:#}");
+    let threads = document["deadlocks"][0]["threads"].as_array().unwrap();
+    threads.iter().map(|thread| ["call", "object", "mutex"].map(|name| thread[name].clone())).collect()
+}
+
+#[test]
+fn a_thread_that_waits_for_itself_is_in_a_deadlock_at_each_level() {
+    for level in ["all", "blocked"] {
+        let test = killed_in_deadlock_of("report/deadlocks.c", "once", level);
+        let threads = only_deadlock(&test);
+        assert_eq!((threads.len(), &threads[0][0]), (1, &Value::from("thr_once")), "{level}: {threads:#?}");
+    }
 }
 
 #[test]

@@ -194,15 +194,16 @@ fn idle_waits_know_who_ended_them() {
 #[test]
 fn who_waits_for_pthread_once_waits_for_who_runs_the_routine() {
     let lines = [
-        (10, 1, "1:38:1", &[16, 0][..]),
-        (15, 2, "1:38:1", &[16, 0]),
-        (30, 1, "1:38:2", &[0]),
-        (32, 2, "1:38:2", &[0]),
-        (40, 2, "1:38:1", &[16, 0]),
-        (40, 2, "1:38:2", &[0]),
+        (100_000, 1, "1:38:1", &[16, 0][..]),
+        (150_001, 2, "1:38:1", &[16, 0]),
+        (300_000, 1, "1:38:2", &[0]),
+        (300_002, 2, "1:38:2", &[0]),
+        (400_000, 2, "1:38:1", &[16, 0]),
+        (400_000, 2, "1:38:2", &[0]),
     ];
     let (analysis, _) = analysed(&lines);
-    assert_eq!((figures(&analysis, 16), blamed(&analysis, 16)), ((1, 17, 0, 2, 0), vec![(1, 0, 15)]));
+    let found = (figures(&analysis, 16), blamed(&analysis, 16));
+    assert_eq!(found, ((1, 150_001, 0, 2, 0), vec![(1, 0, 149_999)]));
     assert_eq!(analysis.objects[0].figures.hold.count(), 1);
 }
 

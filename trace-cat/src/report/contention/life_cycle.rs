@@ -41,6 +41,7 @@ impl Analysis {
         };
         let state = &mut self.threads[thread as usize];
         state.last = time;
+        state.last_outside_before = state.last_outside;
         if !may_be_of_handler(event) {
             state.last_outside = time;
         }
@@ -76,6 +77,7 @@ impl Analysis {
             begin: record.time,
             last: record.time,
             last_outside: record.time,
+            last_outside_before: 0,
             has_exited: false,
             last_release: None,
             name: self.names_of_new.remove(&(process, record.tid)),

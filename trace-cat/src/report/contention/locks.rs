@@ -1,4 +1,4 @@
-//! Calls on mutexes, rwlocks, spin locks, and pthread_once.
+//! Calls on mutexes, rwlocks and spin locks.
 
 use super::analysis::{Analysis, WaitPlace};
 use super::holds::{FinishedWait, Knowledge, Release, Released};
@@ -233,75 +233,6 @@ impl Analysis {
         }
         self.account_given_up(object);
         depth
-    }
-
-    /// Takes the entry record of pthread_once. The first thread holds the control while it runs the routine.
-    pub fn enter_once(&mut self, thread: u32, record: &NumericRecord) {
-        let (object, site) = self.called_object(thread, record, ObjectKind::Once, record.arguments[4]);
-        let (now, knowledge) = (record.time, self.knowledge_of(object));
-        let occupancy = &mut self.objects[object as usize].occupancy;
-        // Where a routine was cancelled, one of those who waited runs it, and nobody knows which.
-        let waits = !occupancy.holds.is_empty() || occupancy.has_waiting_threads();
-        if waits {
-            occupancy.begin_wait(u64::from(thread), site, now, knowledge);
-        } else {
-            occupancy.acquire(Holder { thread, site }, 1, true, now, knowledge);
-            self.activities.begin_hold(thread, object, site, now);
-        }
-        self.open_call(thread, record, site, Some(object), waits);
-    }
-
-    /// Takes the return record of pthread_once.
-    pub fn return_from_once(&mut self, thread: u32, record: &NumericRecord) {
-        let Some(OngoingCall { object: Some(object), site, entry, waits, .. }) = self.close_call(thread, record) else {
-            return;
-        };
-        let (now, knowledge) = (record.time, self.knowledge_of(object));
-        if waits && now > entry && record.arguments[0] == 0 {
-            self.end_routine(object, now);
-        }
-        if !waits {
-            self.activities.end_hold(thread, object, now);
-        }
-        let state = &mut self.objects[object as usize];
-        let has_it = state.occupancy.depth(thread) > 0;
-        if waits {
-            let waker = state.last_release;
-            if now > entry
-                && let Some(wait) = state.occupancy.end_wait(u64::from(thread), now, knowledge)
-            {
-                let place = WaitPlace::new(thread, site, entry);
-                self.account_contention(object, wait, place, waker);
-                self.end_wait(place, now, waker);
-            } else {
-                state.occupancy.cancel_wait(u64::from(thread));
-            }
-        } else if record.arguments[0] != 0 {
-            state.last_release = None;
-            let hold = state.occupancy.forget_thread(thread, now, knowledge);
-            hold.into_iter().for_each(|hold| self.account_hold(object, hold, now));
-        } else if has_it
-            && let (Released::Hold(hold), _) = state.occupancy.release(thread, Release::Complete, now, knowledge)
-            // A call that found the routine ended has one time for both records.
-            && now > entry
-        {
-            state.last_release = Some(Waker { thread, site, time: now });
-            self.account_hold(object, hold, now);
-            self.activities.log_until(thread, now);
-        }
-    }
-
-    /// Takes that a thread that waited for the routine of pthread_once returns. It may do so before the one that ran the routine,
-    /// which still wakes others: the routine has ended by now.
-    fn end_routine(&mut self, object: u32, now: u64) {
-        let knowledge = self.knowledge_of(object);
-        let state = &mut self.objects[object as usize];
-        let Some(Holder { thread, site }) = state.occupancy.holds.first().map(|hold| hold.holder) else { return };
-        if let (Released::Hold(hold), _) = state.occupancy.release(thread, Release::Complete, now, knowledge) {
-            state.last_release = Some(Waker { thread, site, time: now });
-            self.account_hold(object, hold, now);
-            self.activities.log_until(thread, now);
-        }
     }
 
     /// Takes the entry record of a call.

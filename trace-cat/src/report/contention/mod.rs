@@ -41,6 +41,7 @@ mod observed_holds;
 #[cfg(test)]
 mod observed_holds_tests;
 mod occupancy;
+mod once_calls;
 mod part_choice;
 mod path_waits;
 mod pending_wait;

@@ -280,27 +280,64 @@ fn a_routine_that_had_been_done_is_not_held() {
 #[test]
 fn who_waited_for_a_routine_may_return_before_who_ran_it() {
     let text = "0 2 1:38:1 80 7
-                5 1 1:38:1 80 7
-                6 3 1:38:1 80 7
-                60 3 1:38:2 0
-                62 1 1:38:2 0
-                64 2 1:38:2 0
-                90 1 11:4:0";
-    assert_eq!(path_of(text), ([60, 30, 0], vec![(80, 60, 1)], vec![(1, 30), (2, 60)]));
+                500000 1 1:38:1 80 7
+                600000 3 1:38:1 80 7
+                6000000 3 1:38:2 0
+                6200000 1 1:38:2 0
+                6400000 2 1:38:2 0
+                9000000 1 11:4:0";
+    let (path, known) = (path_of(text), [6_000_000, 3_000_000, 0]);
+    assert_eq!(path, (known, vec![(80, 6_000_000, 1)], vec![(1, 3_000_000), (2, 6_000_000)]));
     let analysis = analysed_with_paths(&records(text), Knowledge::default());
     let figures = &analysis.objects[0].figures;
     let wakers = figures.wakers.in_order().iter().map(|(waker, count)| (waker.0, *count));
     assert_eq!(wakers.collect::<Vec<_>>(), [(0, 2)]);
     let sums = (figures.contention, figures.handoff, figures.unknown, figures.hold.sum());
-    assert_eq!(sums, (54 + 57, 2, 0, 60));
+    assert_eq!(sums, (5_400_000 + 5_700_000, 200_000, 0, 6_000_000));
     // All calls of a routine are recorded at each level.
     let only_blocked = Knowledge { only_blocked: true, ..Knowledge::default() };
     let blocked = analysed_with_paths(&records(text), only_blocked);
     let figures = &blocked.objects[0].figures;
-    assert_eq!((figures.contention, figures.handoff, figures.unknown), (54 + 57, 2, 0));
+    assert_eq!((figures.contention, figures.handoff, figures.unknown), (5_400_000 + 5_700_000, 200_000, 0));
     // A wait that was cancelled does not show that the routine has ended.
-    let cancelled = text.replace("60 3 1:38:2 0", "60 3 1:38:2 125");
-    assert_eq!(path_of(&cancelled), ([62, 28, 0], vec![(80, 62, 1)], vec![(1, 28), (2, 62)]));
+    let cancelled = path_of(&text.replace("6000000 3 1:38:2 0", "6000000 3 1:38:2 125"));
+    let threads = vec![(1, 2_800_000), (2, 6_200_000)];
+    assert_eq!(cancelled, ([6_200_000, 2_800_000, 0], vec![(80, 6_200_000, 1)], threads));
+}
+
+/// Two threads enter at nearly the same time, so that either may run the routine; the third one waits.
+#[test]
+fn who_runs_a_routine_is_known_if_nobody_else_may_or_by_its_calls() {
+    let found_of = |stack: &str, calls: &str| {
+        let text = format!(
+            "0 2 1:38:1 80 7 0 0 256
+             {stack}
+             4000 1 1:38:1 80 7 0 0 256
+             600000 3 1:38:1 80 7
+             {calls}
+             6000000 3 1:38:2 0
+             6200000 2 1:38:2 0
+             6400000 1 1:38:2 0
+             9000000 1 11:4:0"
+        );
+        let analysis = analysed_with_paths(&records(&text), Knowledge::default());
+        let figures = &analysis.objects[0].figures;
+        let blamed: Vec<_> = figures.blamed.in_order().iter().map(|(holder, time)| (holder.thread, *time)).collect();
+        let wakers: Vec<_> = figures.wakers.in_order().iter().map(|(waker, count)| (waker.0, *count)).collect();
+        (figures.wait.count(), figures.contention, figures.unknown, blamed, wakers, figures.lost_holds)
+    };
+    let found = |calls: &str| found_of("", calls);
+    let waited = 5_996_000 + 400_000 + 5_400_000;
+    assert_eq!(found(""), (2, waited, waited, vec![], vec![], 0));
+    // When the second one entered, the routine was being run, so that its call has a stack.
+    let stack = "4000 1 0:3:1 256 512 0 0 0";
+    assert_eq!(found_of(stack, ""), (2, waited, 0, vec![(0, 5_996_000 + 5_400_000)], vec![(0, 2)], 0));
+    // The first to enter makes a call in the routine.
+    let first = found("900000 2 1:4:0\n900000 2 2:3:0 16 0\n950000 2 2:4:0 16 0");
+    assert_eq!(first, (2, waited, 0, vec![(0, 5_996_000 + 5_400_000)], vec![(0, 2)], 0));
+    // The second one does: it has not waited, the first one has, nobody knows how long, and what the third one waited is unknown.
+    let second = found("900000 1 2:3:0 16 0\n950000 1 2:4:0 16 0");
+    assert_eq!(second, (1, 5_400_000, 5_400_000, vec![], vec![], 0));
 }
 
 #[test]

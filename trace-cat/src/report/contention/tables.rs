@@ -85,6 +85,8 @@ pub struct ThreadState {
     pub last: u64,
     /// The time of the last record that no signal handler is likely to have made within a call.
     pub last_outside: u64,
+    /// The same before the record in progress.
+    pub last_outside_before: u64,
     pub has_exited: bool,
     /// The address and the time of its last unlock.
     pub last_release: Option<(u64, u64)>,

@@ -50,6 +50,18 @@ fn a_child_waits_for_a_thread_that_its_parent_did_not_fork() {
 }
 
 #[test]
+fn a_routine_that_calls_pthread_once_for_itself_waits_for_itself() {
+    let first: &[RecordLine] = &[(10, 1, "1:38:1", &[16, 0])];
+    let again: &[RecordLine] = &[(12, 1, "1:38:1", &[16, 0])];
+    let other: &[RecordLine] = &[(11, 2, "1:38:1", &[16, 0])];
+    assert_eq!(found_if_only_blocked(&[first, again]), (vec![vec![1]], vec![]));
+    assert_eq!(found_if_only_blocked(&[first, other, again]), (vec![vec![1]], vec![(2, 1)]));
+    // The second to enter runs the routine, as its next call shows.
+    let second: &[RecordLine] = &[(12, 2, "1:38:1", &[16, 0])];
+    assert_eq!(found_if_only_blocked(&[first, other, second]), (vec![vec![2]], vec![]));
+}
+
+#[test]
 fn a_writer_is_stuck_if_all_readers_are() {
     let both = lines(&[
         &read(10, 1),

@@ -1,0 +1,114 @@
+// Comes to a deadlock, or to what looks like one, prints `ready` before that, and stays. Argument:
+//
+// once: the routine of pthread_once calls pthread_once for the same control.
+// fork: the parent forks while it holds a mutex, and the child locks that.
+// woken: main waits for a condition while it holds another mutex. A thread takes the condition's mutex, signals, and wants the other one.
+// jump: two threads each wait for the other's mutex, until a signal handler leaves the wait of main's by a jump. Then main posts a semaphore,
+//     prints `left`, and does nothing else.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../check.h"
+
+static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static pthread_once_t control = PTHREAD_ONCE_INIT;
+static sem_t posted;
+static sigjmp_buf before;
+static volatile sig_atomic_t is_about_to_lock;
+
+static void say(const char *text) { CHECK(write(STDOUT_FILENO, text, strlen(text)) == (ssize_t)strlen(text)); }
+
+static void routine(void) {
+    say("ready\n");
+    CHECK(!pthread_once(&control, routine));
+}
+
+static void *signal_and_lock(void *unused) {
+    CHECK(!pthread_mutex_lock(&second));
+    CHECK(!pthread_cond_signal(&cond));
+    say("ready\n");
+    CHECK(!pthread_mutex_lock(&first));
+    return unused;
+}
+
+static void *lock_both(void *unused) {
+    CHECK(!pthread_mutex_lock(&second));
+    CHECK(!sem_post(&posted));
+    CHECK(!pthread_mutex_lock(&first));
+    return unused;
+}
+
+static void leave(int number) { siglongjmp(before, number); }
+
+// Interrupts main when that sleeps in the lock call which it is about to make.
+static void *interrupt_main(void *main_thread) {
+    char name[64], text[512], state = 0;
+    snprintf(name, sizeof name, "/proc/self/task/%d/stat", (int)getpid());
+    while (state != 'S') {
+        int is_ready = is_about_to_lock, file = open(name, O_RDONLY | O_CLOEXEC);
+        ssize_t size = read(file, text, sizeof text - 1);
+        CHECK(file >= 0 && size > 0 && !close(file));
+        text[size] = 0;
+        const char *end = strrchr(text, ')');
+        CHECK(end && end[1] == ' ');
+        state = is_ready ? end[2] : 0;
+    }
+    CHECK(!pthread_kill(*(pthread_t *)main_thread, SIGALRM));
+    return NULL;
+}
+
+static void stay(void) {
+    for (;;)
+        pause();
+}
+
+int main(int count, char **arguments) {
+    CHECK(count == 2 && !sem_init(&posted, 0, 0));
+    const char *mode = arguments[1];
+    pthread_t thread;
+    if (!strcmp(mode, "once")) {
+        CHECK(!pthread_once(&control, routine));
+    } else if (!strcmp(mode, "fork")) {
+        CHECK(!pthread_mutex_lock(&first));
+        pid_t parent = getpid(), child = fork();
+        CHECK(child >= 0);
+        if (!child) {
+            // The child does not outlive its parent.
+            CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL) && getppid() == parent);
+            say("ready\n");
+            CHECK(!pthread_mutex_lock(&first));
+        }
+        CHECK(waitpid(child, NULL, 0) == child);
+    } else if (!strcmp(mode, "woken")) {
+        CHECK(!pthread_mutex_lock(&first) && !pthread_mutex_lock(&second));
+        CHECK(!pthread_create(&thread, NULL, signal_and_lock, NULL));
+        CHECK(!pthread_cond_wait(&cond, &second));
+    } else {
+        CHECK(!strcmp(mode, "jump"));
+        CHECK(!pthread_mutex_lock(&first));
+        CHECK(!pthread_create(&thread, NULL, lock_both, NULL));
+        while (sem_wait(&posted))
+            CHECK(errno == EINTR);
+        CHECK(signal(SIGALRM, leave) != SIG_ERR);
+        pthread_t self = pthread_self(), interrupter;
+        CHECK(!pthread_create(&interrupter, NULL, interrupt_main, &self));
+        if (!sigsetjmp(before, 1)) {
+            is_about_to_lock = 1;
+            CHECK(!pthread_mutex_lock(&second));
+        }
+        CHECK(!sem_post(&posted));
+        say("left\n");
+    }
+    stay();
+}
