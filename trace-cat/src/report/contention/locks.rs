@@ -45,6 +45,7 @@ impl Analysis {
         let process = self.threads[thread as usize].process;
         self.objects[object as usize].occupancy.begin_wait(u64::from(thread), site, record.time, knowledge);
         let known = self.thread_of_lwp.get(&(process, owner as u32)).copied().filter(|_| owner != 0);
+        let known = known.or_else(|| self.owner_by_fork(process, record.arguments[0], kind, owner));
         if let Some(owner) = known {
             let lost = self.objects[object as usize].occupancy.observe_owner(owner, record.time, knowledge);
             self.lose_holds(object, &lost);

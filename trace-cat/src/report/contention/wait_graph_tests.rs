@@ -49,6 +49,25 @@ fn a_child_waits_for_a_thread_that_its_parent_did_not_fork() {
     assert_eq!(found(&[16, 0, 0, 0], &[16, 0, 0, 9]), ((vec![], vec![]), vec![]));
 }
 
+/// The lock's word in the child has the thread that forked: that is the child's own.
+#[test]
+fn a_child_that_locks_what_its_parent_had_waits_for_itself() {
+    let only_blocked = Knowledge { only_blocked: true, ..Knowledge::default() };
+    let found = |before: &[RecordLine<'static>], owner: &'static [u64]| {
+        let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])];
+        let records = lines(&[before, fork, &[(30, 21, "2:2:1", owner)]]);
+        let (analysis, graph) = analysed_with(&records, only_blocked);
+        wrong(&analysis, &graph)
+    };
+    let other: &[RecordLine] = &[(4, 2, "1:39:0", &[2])];
+    assert_eq!(found(other, &[16, 0, 0, 1]), (vec![vec![21]], vec![]));
+    // Another thread of the parent had it, of which nobody knows that it is a lock of the program's own.
+    assert_eq!(found(other, &[16, 0, 0, 2]), (vec![], vec![]));
+    // Processes may share a mutex with attributes.
+    assert_eq!(found(&[(5, 1, "2:1:0", &[16, 99, 0, 0])], &[16, 0, 0, 1]), (vec![], vec![]));
+    assert_eq!(found(&[(5, 1, "2:1:0", &[16, 0, 0, 0])], &[16, 0, 0, 1]), (vec![vec![21]], vec![]));
+}
+
 #[test]
 fn a_routine_that_calls_pthread_once_for_itself_waits_for_itself() {
     let first: &[RecordLine] = &[(10, 1, "1:38:1", &[16, 0])];
