@@ -123,6 +123,29 @@ fn a_thread_that_waits_for_itself_is_in_a_deadlock_at_each_level() {
 }
 
 #[test]
+fn who_has_left_a_circle_by_a_jump_and_only_posts_is_in_no_certain_deadlock() {
+    let test = TestDirectory::new("report-jump");
+    let program = test.traced(Program::c("report/deadlocks.c")).arg("jump");
+    let mut program = program.env("THR_TRACE_DETAIL", "1").spawn();
+    program.wait_for("left\n");
+    let condition = ["--fail-if", "deadlocks > 0"];
+    // The other thread waits for ever, from some time on.
+    let is_complete = || report(&test, &condition).run().status.code() == Some(2);
+    let is_known = (0..2000).any(|_| {
+        let is_complete = is_complete();
+        sleep(Duration::from_millis(if is_complete { 0 } else { 20 }));
+        is_complete
+    });
+    program.signal(libc::SIGKILL);
+    program.wait().killed(libc::SIGKILL);
+    assert!(is_known);
+    let page = report(&test, &[]).run();
+    let text = page.success().stdout_text();
+    assert!(text.contains("whether 2 threads are in a deadlock") && !text.contains("\nDeadlock"), "{text}");
+    assert!(report(&test, &condition).run().exited(2).stderr_text().contains("by a jump"));
+}
+
+#[test]
 fn a_child_that_waits_for_a_thread_of_its_parent_is_stuck() {
     let test = TestDirectory::new("report-left-behind");
     let program = test.traced(Program::c("report/known.c")).args(["fork", "0"]).env("THR_TRACE_DETAIL", "1").spawn();

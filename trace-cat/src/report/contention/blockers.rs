@@ -47,7 +47,7 @@ impl Analysis {
             return call.owner == Some(thread);
         }
         let state = &self.threads[holder as usize];
-        let was_there = state.present_call().is_some_and(|present| present.waits && present.entry < hold.seen);
+        let was_there = state.certain_call().is_some_and(|present| present.waits && present.entry < hold.seen);
         let saw_it = call.owner == Some(holder) && hold.from <= call.entry;
         was_there
             || saw_it && (self.has_waited_long(thread, call) || !self.may_be_taken_by_others(object, call, holder))
@@ -66,7 +66,7 @@ impl Analysis {
         let may_take_it = |user: &u32| {
             let user = &self.threads[*user as usize];
             let has_ended = user.has_exited && user.last < call.entry;
-            !has_ended && !user.present_call().is_some_and(|present| present.waits && present.entry <= call.entry)
+            !has_ended && !user.certain_call().is_some_and(|present| present.waits && present.entry <= call.entry)
         };
         let users = state.users.threads().unwrap_or(all);
         users.iter().any(|user| *user != holder && may_take_it(user))

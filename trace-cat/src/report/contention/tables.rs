@@ -186,6 +186,17 @@ impl ThreadState {
         self.open.last().filter(|call| !self.is_in_gap && !self.has_gone_on(call))
     }
 
+    /// Whether the thread may have left this call, in which it is as far as the records show: it has made records since, by a signal
+    /// handler that interrupted the call, or after a jump out of that.
+    pub fn may_have_left(&self, call: &OngoingCall) -> bool {
+        self.last > call.entry
+    }
+
+    /// The innermost call that it is in for certain, unless it has made no record at all since it left that.
+    pub fn certain_call(&self) -> Option<&OngoingCall> {
+        self.present_call().filter(|call| !self.may_have_left(call))
+    }
+
     /// The index of the innermost open call of an event.
     pub fn find_open(&self, event: (u8, u8)) -> Option<usize> {
         self.open.iter().rposition(|call| call.event == event)

@@ -1,9 +1,10 @@
 //! Who waits for whom in the end: deadlocks, and threads whose chain of waits reaches no running thread.
 //!
 //! A thread waits for who holds the lock that it wants, or for the thread that it joins. A wait with a time limit ends by itself.
-//! Holders count only where the records leave no doubt: see `blockers`.
+//! Holders count only where the records leave no doubt: see `blockers`. So do waits: a thread that has made records since may have
+//! left its wait by a jump out of a signal handler.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::analysis::Analysis;
 use super::tables::{ImageEnd, OngoingCall};
@@ -15,6 +16,13 @@ pub struct BlockedThread {
     pub call: OngoingCall,
     /// The objects that it holds.
     pub holds: Vec<u32>,
+}
+
+impl BlockedThread {
+    /// Whether the thread may have left its call by a jump.
+    pub fn may_have_left(&self, analysis: &Analysis) -> bool {
+        analysis.threads[self.thread as usize].may_have_left(&self.call)
+    }
 }
 
 /// A thread that waits, directly or through others, for one that does not run.
@@ -48,6 +56,8 @@ pub struct WaitGraph {
     pub moment: Option<u64>,
     pub deadlocks: Vec<Vec<BlockedThread>>,
     pub stuck: Vec<StuckThread>,
+    /// What would be deadlocks if no thread of them had left its wait by a jump, as some may have.
+    pub undecided: Vec<Vec<BlockedThread>>,
 }
 
 /// A blocked thread's call, and the threads that it waits for for certain.
@@ -61,8 +71,9 @@ struct Node {
 impl WaitGraph {
     /// The graph after the records so far, as far as it is selected.
     pub fn of(analysis: &Analysis) -> WaitGraph {
-        let nodes: HashMap<u32, Node> =
-            (0..analysis.threads.len() as u32).filter_map(|thread| Some((thread, node(analysis, thread)?))).collect();
+        let all = (0..analysis.threads.len() as u32).filter_map(|thread| Some((thread, node(analysis, thread)?)));
+        let (nodes, doubtful): (HashMap<u32, Node>, HashMap<u32, Node>) =
+            all.partition(|(thread, node)| !analysis.threads[*thread as usize].may_have_left(&node.call));
         let mut threads: Vec<u32> = nodes.keys().copied().collect();
         threads.sort_unstable();
         let (mut graph, mut in_cycle) = (WaitGraph::default(), HashMap::new());
@@ -71,11 +82,7 @@ impl WaitGraph {
             // One cycle for all that have a thread in common. The other threads of these cycles are stuck because of it.
             let reported = cycle.iter().find_map(|thread| in_cycle.get(thread).copied());
             if reported.is_none() {
-                let blocked = |&thread: &u32| {
-                    let holds = holds(analysis, &nodes, thread);
-                    BlockedThread { thread, call: nodes[&thread].call, holds }
-                };
-                graph.deadlocks.push(cycle.iter().map(blocked).collect());
+                graph.deadlocks.push(blocked_threads(analysis, &nodes, &cycle));
             }
             for thread in cycle {
                 in_cycle.entry(thread).or_insert(reported.unwrap_or(thread));
@@ -90,13 +97,16 @@ impl WaitGraph {
                 graph.stuck.push(StuckThread { thread, call, held_by, end });
             }
         }
+        if !doubtful.is_empty() {
+            graph.undecided = undecided(analysis, nodes, doubtful);
+        }
         graph.select(analysis);
         graph
     }
 
     /// The objects that it names.
     pub fn objects(&self) -> impl Iterator<Item = u32> {
-        let blocked = self.deadlocks.iter().flatten();
+        let blocked = self.deadlocks.iter().chain(&self.undecided).flatten();
         let in_deadlocks = blocked.flat_map(|blocked| blocked.holds.iter().copied().chain(blocked.call.object));
         let last_call = |stuck: &StuckThread| match stuck.end {
             ChainEnd::Idle(_, call) => call.object,
@@ -116,19 +126,24 @@ impl WaitGraph {
             let is_over = analysis.processes[state.process as usize].end == ImageEnd::Exec;
             if is_over { !is_present } else { state.open.iter().any(is_same) }
         };
-        let lasts = |blocked: &BlockedThread| is_there(blocked.thread, &blocked.call);
-        let (deadlocks, refuted): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.deadlocks).into_iter().partition(|threads| threads.iter().all(lasts));
-        self.deadlocks = deadlocks;
+        let lasts =
+            |threads: &Vec<BlockedThread>| threads.iter().all(|blocked| is_there(blocked.thread, &blocked.call));
+        let (lasting, refuted): (Vec<_>, Vec<_>) = std::mem::take(&mut self.deadlocks).into_iter().partition(lasts);
+        let is_certain = |threads: &Vec<BlockedThread>| threads.iter().all(|blocked| !blocked.may_have_left(analysis));
+        let (deadlocks, undecided): (Vec<_>, Vec<_>) = lasting.into_iter().partition(is_certain);
         self.stuck.retain(|stuck| {
             let lasts = !is_present || is_there(stuck.thread, &stuck.call);
+            let mut doubtful = refuted.iter().chain(&undecided).flatten();
             lasts
                 && match stuck.end {
-                    ChainEnd::Deadlock(thread) => refuted.iter().flatten().all(|blocked| blocked.thread != thread),
+                    ChainEnd::Deadlock(thread) => doubtful.all(|blocked| blocked.thread != thread),
                     ChainEnd::Idle(thread, call) => !is_present || is_there(thread, &call),
                     ChainEnd::Ended(_) | ChainEnd::LeftBehind(_) => true,
                 }
         });
+        self.deadlocks = deadlocks;
+        self.undecided.retain(lasts);
+        self.undecided.extend(undecided);
     }
 
     fn select(&mut self, analysis: &Analysis) {
@@ -137,7 +152,9 @@ impl WaitGraph {
             let object = call.object.map(|object| analysis.objects[object as usize].identity());
             analysis.selection.wants(analysis.processes[state.process as usize].pid, state.lwp, object)
         };
-        self.deadlocks.retain(|threads| threads.iter().any(|blocked| is_wanted(blocked.thread, &blocked.call)));
+        for circles in [&mut self.deadlocks, &mut self.undecided] {
+            circles.retain(|threads| threads.iter().any(|blocked| is_wanted(blocked.thread, &blocked.call)));
+        }
         self.stuck.retain(|stuck| is_wanted(stuck.thread, &stuck.call));
     }
 }
@@ -162,6 +179,34 @@ fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
     let is_of_ancestor = |owner: &u32| analysis.threads[*owner as usize].process != state.process;
     let left_behind = call.owner.filter(|owner| blockers.is_empty() && is_of_ancestor(owner));
     Some(Node { call, blockers, left_behind })
+}
+
+/// The threads of a cycle with what they wait for and hold.
+fn blocked_threads(analysis: &Analysis, nodes: &HashMap<u32, Node>, cycle: &[u32]) -> Vec<BlockedThread> {
+    let blocked = |&thread: &u32| {
+        let holds = holds(analysis, nodes, thread);
+        BlockedThread { thread, call: nodes[&thread].call, holds }
+    };
+    cycle.iter().map(blocked).collect()
+}
+
+/// The cycles through threads that may have left their waits: each such thread in one of them.
+fn undecided(
+    analysis: &Analysis,
+    certain: HashMap<u32, Node>,
+    doubtful: HashMap<u32, Node>,
+) -> Vec<Vec<BlockedThread>> {
+    let mut threads: Vec<u32> = doubtful.keys().copied().collect();
+    threads.sort_unstable();
+    let mut nodes = certain;
+    nodes.extend(doubtful);
+    let (mut circles, mut reported) = (Vec::new(), HashSet::new());
+    for thread in threads {
+        let Some(cycle) = shortest_cycle(&nodes, thread).filter(|_| !reported.contains(&thread)) else { continue };
+        reported.extend(cycle.iter().copied());
+        circles.push(blocked_threads(analysis, &nodes, &cycle));
+    }
+    circles
 }
 
 /// The objects that a thread holds for certain. Where only calls that blocked are recorded, these are those for which others wait.
@@ -264,7 +309,7 @@ fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
     if state.open.is_empty() && !state.is_in_gap {
         return state.has_exited.then_some(ChainEnd::Ended(thread));
     }
-    let call = *state.present_call().filter(|call| is_idle(call))?;
+    let call = *state.certain_call().filter(|call| is_idle(call))?;
     // Whoever runs may be the one that a barrier waits for.
     let may_go_on = call.event == (7, 2) && has_running_thread(analysis, state.process);
     (!may_go_on).then_some(ChainEnd::Idle(thread, call))
@@ -280,6 +325,6 @@ fn has_running_thread(analysis: &Analysis, process: u32) -> bool {
     analysis.processes[process as usize].threads.iter().any(|&thread| {
         let state = &analysis.threads[thread as usize];
         let stays = state.has_exited && !state.is_in_gap;
-        !stays && !state.present_call().is_some_and(is_idle) && node(analysis, thread).is_none()
+        !stays && !state.certain_call().is_some_and(|call| is_idle(call) || node(analysis, thread).is_some())
     })
 }

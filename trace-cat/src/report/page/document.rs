@@ -10,7 +10,7 @@ use super::object_rows::{ListedObjects, ObjectRow};
 use super::path_summary::{path_entry, selected_paths};
 use super::view::{PairRow, ReportView, SiteRow};
 use crate::options::ReportTable;
-use crate::report::contention::ImageEnd;
+use crate::report::contention::{BlockedThread, ImageEnd};
 use crate::report::critical_path::CriticalPath;
 use crate::symbols::CodeFrame;
 
@@ -237,6 +237,17 @@ impl<'a> Document<'a> {
         ];
         let counts = counts.into_iter().filter(|(_, count)| *count > 0);
         entries.extend(counts.map(|(kind, count)| entry(kind, None, None, Some(count))));
+        let graph = self.view.graph;
+        for circle in &graph.undecided {
+            let value = |blocked: &BlockedThread| {
+                let (thread, pid) = (self.lwp(blocked.thread), self.pid(blocked.thread));
+                let from = self.time(blocked.call.entry);
+                json!({
+                    "kind": "jump", "pid": pid, "thread": thread, "from": from, "until": null, "count": circle.len(),
+                })
+            };
+            entries.extend(circle.iter().filter(|blocked| blocked.may_have_left(analysis)).map(value));
+        }
         entries
     }
 

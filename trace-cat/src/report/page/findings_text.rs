@@ -169,4 +169,30 @@ mod tests {
         assert!(text.contains("0x10), 2 times\n"), "{text}");
         assert_eq!((count, number), (2.into(), 1.into()));
     }
+
+    /// Thread 1 holds 0x10 and wants 0x40, thread 2 the other way round, and what each of these lines adds.
+    fn circle(more: &str) -> SampleView {
+        let lock = |time: u32, lwp: u32, object: u32| {
+            format!("{time}:{lwp}:02:02:1:{object:#x}:0:0:0:0x1500\n{time}:{lwp}:02:02:2:0:0:0:0:0\n")
+        };
+        let wants = "20:1:02:02:1:0x40:0:0:0:0x1600\n21:2:02:02:1:0x10:0:0:0:0x1600\n";
+        SampleView::new(&(lock(10, 1, 0x10) + &lock(11, 2, 0x40) + wants + more), INFO)
+    }
+
+    #[test]
+    fn a_deadlock_that_is_not_certain_is_what_is_missing() {
+        let certain = circle("");
+        assert!(page(&certain).contains("Deadlock of 2 threads"));
+        assert_eq!(document(&certain)["incomplete"], serde_json::json!([]));
+        let sample = circle("30:1:04:04:0:0x70:0:0:0:0x1500\n");
+        assert!(!page(&sample).contains("\nDeadlock"), "{}", page(&sample));
+        let missing = super::super::missing_records::missing_records(&sample.view());
+        let [start, end] =
+            ["whether 2 threads are in a deadlock: ", " made records in mutex_lock, or left it by a jump"];
+        assert!(missing.len() == 1 && missing[0].starts_with(start) && missing[0].ends_with(end), "{missing:?}");
+        let expected = serde_json::json!([{
+            "kind": "jump", "pid": 1, "thread": 1, "from": 10, "until": null, "count": 2
+        }]);
+        assert_eq!(document(&sample)["incomplete"], expected);
+    }
 }

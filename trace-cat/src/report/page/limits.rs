@@ -41,8 +41,8 @@ impl ReportView<'_> {
                 return Err(unknown("--only-contention leaves idleness out".to_owned()));
             }
             Figure::Idleness => share(idleness)?,
-            Figure::Deadlocks => count(self.graph.deadlocks.len() as u64),
-            Figure::Stuck => count(self.graph.stuck.len() as u64),
+            Figure::Deadlocks => at_least(self.graph.deadlocks.len(), self.undecided_deadlocks())?,
+            Figure::Stuck => at_least(self.graph.stuck.len(), self.undecided_deadlocks())?,
             Figure::Cycles => match self.cycles() {
                 Some(cycles) => at_least(cycles.len(), self.unsearched_cycles())?,
                 None => return Err(unknown("the order of locks is not recorded".to_owned())),
@@ -81,6 +81,14 @@ impl ReportView<'_> {
             }
         };
         Ok(found.map(|value| format!("fails, since {} holds: it is {value}", condition.text)))
+    }
+
+    /// Why there may be more deadlocks, and threads that are stuck because of them, than are known for certain, if there may.
+    fn undecided_deadlocks(&self) -> Option<String> {
+        let count = self.graph.undecided.len();
+        let circles = if count == 1 { "circle" } else { "circles" };
+        let doubt = || format!("in {count} {circles} of waits a thread may have left its wait by a jump");
+        (count > 0).then(doubt)
     }
 
     /// Why there may be more possible deadlocks than were found, if there may.
@@ -250,5 +258,12 @@ mod tests {
         assert_eq!(result(&sample, "cycles > 0"), Ok(None));
         sample.analysis.cycles_left_out = 1;
         assert!(result(&sample, "cycles > 0").is_err());
+        // A circle of two threads, of which one may have left its wait.
+        let lines = "10:1:02:02:1:0x10:0:0:0:0\n10:1:02:02:2:0:0:0:0:0\n11:1:02:02:1:0x10:0:0:0:0\n";
+        assert!(result(&SampleView::new(lines, INFO), "deadlocks > 0").unwrap().is_some());
+        let sample = SampleView::new(&(lines.to_owned() + "12:1:04:04:0:0x70:0:0:0:0\n"), INFO);
+        for condition in ["deadlocks > 0", "stuck > 0"] {
+            assert!(result(&sample, condition).unwrap_err().contains("in 1 circle of waits a thread may have left"));
+        }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::tables::thread_label;
 use super::view::ReportView;
+use crate::report::contention::BlockedThread;
+use crate::report::trace_names::event_name;
 
 /// A line for each reason. Processes that share a reason share its line: a server may have hundreds.
 pub fn missing_records(view: &ReportView) -> Vec<String> {
@@ -49,7 +52,22 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
             lines.push(format!("{count} {what}"));
         }
     }
+    lines.extend(view.graph.undecided.iter().map(|circle| undecided_deadlock(view, circle)));
     lines
+}
+
+/// The threads of a circle that may have left it. They made records that a signal handler makes, or a thread after a jump out of one.
+fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
+    let threads = match circle.len() {
+        1 => "a thread is".to_owned(),
+        count => format!("{count} threads are"),
+    };
+    let call = |blocked: &BlockedThread| {
+        format!("{} made records in {}", thread_label(view, blocked.thread), event_name(blocked.call.event))
+    };
+    let doubtful = circle.iter().filter(|blocked| blocked.may_have_left(view.analysis));
+    let calls: Vec<String> = doubtful.map(call).collect();
+    format!("whether {threads} in a deadlock: {}, or left it by a jump", calls.join(", "))
 }
 
 /// `process 7`, `processes 7, 8`, `processes 7, 8 and 24 more`.
