@@ -49,6 +49,15 @@ pub enum ChainEnd {
     LeftBehind(u32),
 }
 
+/// The waits of a process for locks of which nobody knows who holds them, because records are missing.
+#[derive(Debug)]
+pub struct UnknownHolders {
+    pub process: u32,
+    pub waits: Vec<(u32, OngoingCall)>,
+    /// Another thread of the process may run, and release them.
+    pub may_be_released: bool,
+}
+
 /// The deadlocks and the stuck threads.
 #[derive(Debug, Default)]
 pub struct WaitGraph {
@@ -56,6 +65,8 @@ pub struct WaitGraph {
     pub moment: Option<u64>,
     pub deadlocks: Vec<Vec<BlockedThread>>,
     pub stuck: Vec<StuckThread>,
+    /// The waits for locks whose holders are missing in the records, by process.
+    pub unknown_holders: Vec<UnknownHolders>,
     /// What would be deadlocks if no thread of them had left its wait by a jump, as some may have.
     pub undecided: Vec<Vec<BlockedThread>>,
 }
@@ -97,6 +108,7 @@ impl WaitGraph {
                 graph.stuck.push(StuckThread { thread, call, held_by, end });
             }
         }
+        graph.unknown_holders = unknown_holders(analysis, &nodes, &threads);
         if !doubtful.is_empty() {
             graph.undecided = undecided(analysis, nodes, doubtful);
         }
@@ -141,6 +153,9 @@ impl WaitGraph {
                     ChainEnd::Ended(_) | ChainEnd::LeftBehind(_) => true,
                 }
         });
+        for unknown in &mut self.unknown_holders {
+            unknown.waits.retain(|(thread, call)| !is_present || is_there(*thread, call));
+        }
         self.deadlocks = deadlocks;
         self.undecided.retain(lasts);
         self.undecided.extend(undecided);
@@ -156,6 +171,9 @@ impl WaitGraph {
             circles.retain(|threads| threads.iter().any(|blocked| is_wanted(blocked.thread, &blocked.call)));
         }
         self.stuck.retain(|stuck| is_wanted(stuck.thread, &stuck.call));
+        for unknown in &mut self.unknown_holders {
+            unknown.waits.retain(|(thread, call)| is_wanted(*thread, call));
+        }
     }
 }
 
@@ -207,6 +225,29 @@ fn undecided(
         circles.push(blocked_threads(analysis, &nodes, &cycle));
     }
     circles
+}
+
+/// The waits for locks that somebody holds, where records may be missing that show who.
+fn unknown_holders(analysis: &Analysis, nodes: &HashMap<u32, Node>, threads: &[u32]) -> Vec<UnknownHolders> {
+    let mut unknown: Vec<UnknownHolders> = Vec::new();
+    for &thread in threads {
+        let Node { call, ref blockers, left_behind } = nodes[&thread];
+        let Some(object) = call.object.filter(|_| blockers.is_empty() && left_behind.is_none()) else { continue };
+        let knowledge = analysis.knowledge_of(object);
+        let is_incomplete = knowledge.leaves_calls_out() || knowledge.complete_from > 0;
+        if !is_incomplete || analysis.objects[object as usize].occupancy.is_free(knowledge) {
+            continue;
+        }
+        let process = analysis.threads[thread as usize].process;
+        match unknown.iter_mut().find(|known| known.process == process) {
+            Some(known) => known.waits.push((thread, call)),
+            None => {
+                let may_be_released = has_running_thread(analysis, process);
+                unknown.push(UnknownHolders { process, waits: vec![(thread, call)], may_be_released });
+            }
+        }
+    }
+    unknown
 }
 
 /// The objects that a thread holds for certain. Where only calls that blocked are recorded, these are those for which others wait.

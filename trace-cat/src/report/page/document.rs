@@ -238,6 +238,15 @@ impl<'a> Document<'a> {
         let counts = counts.into_iter().filter(|(_, count)| *count > 0);
         entries.extend(counts.map(|(kind, count)| entry(kind, None, None, Some(count))));
         let graph = self.view.graph;
+        for unknown in graph.unknown_holders.iter().filter(|unknown| !unknown.waits.is_empty()) {
+            let from = unknown.waits.iter().map(|(_, call)| call.entry).min().map(|entry| self.time(entry));
+            let pid = self.view.pid(unknown.process);
+            let count = unknown.waits.len();
+            let value = json!({
+                "kind": "holder", "pid": pid, "thread": null, "from": from, "until": null, "count": count,
+            });
+            entries.push(value);
+        }
         for circle in &graph.undecided {
             let value = |blocked: &BlockedThread| {
                 let (thread, pid) = (self.lwp(blocked.thread), self.pid(blocked.thread));

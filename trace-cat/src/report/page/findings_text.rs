@@ -195,4 +195,25 @@ mod tests {
         }]);
         assert_eq!(document(&sample)["incomplete"], expected);
     }
+
+    /// Each thread waits for a mutex whose acquisition a ring has overwritten, and none of its process runs.
+    #[test]
+    fn waits_for_holders_that_a_ring_has_overwritten_are_reported() {
+        let mut sample = circle("");
+        let missing = super::super::missing_records::missing_records(&sample.view());
+        assert_eq!(missing, [""; 0]);
+        let lines = "20:1:02:02:1:0x40:0:0:0:0x1600\n21:2:02:02:1:0x10:0:0:0:0x1600\n";
+        let ring = crate::report::contention::Knowledge { complete_from: 15, ..Default::default() };
+        sample = SampleView::with_knowledge(lines, INFO, ring);
+        let missing = super::super::missing_records::missing_records(&sample.view());
+        let line = "process 1: who holds what 2 threads wait for at the end; no other thread of it runs";
+        assert_eq!(missing, [line]);
+        let kinds = |sample: &SampleView| -> Vec<serde_json::Value> {
+            document(sample)["incomplete"].as_array().unwrap().iter().map(|entry| entry["kind"].clone()).collect()
+        };
+        assert_eq!(kinds(&sample), ["ring", "holder"]);
+        sample = SampleView::with_knowledge(&(lines.to_owned() + "30:3:02:03:0:0x70:0:0:0:0x1500\n"), INFO, ring);
+        let missing = super::super::missing_records::missing_records(&sample.view());
+        assert_eq!(missing, ["process 1: who holds what 2 threads wait for at the end"]);
+    }
 }

@@ -36,6 +36,15 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
             add(pid, "some calls on locks were not recorded (THR_TRACE_EVENTS)".to_owned());
         }
     }
+    for unknown in view.graph.unknown_holders.iter().filter(|unknown| !unknown.waits.is_empty()) {
+        let threads = match unknown.waits.len() {
+            1 => "1 thread waits".to_owned(),
+            count => format!("{count} threads wait"),
+        };
+        let when = if view.graph.moment.is_some() { "at that time" } else { "at the end" };
+        let others = if unknown.may_be_released { "" } else { "; no other thread of it runs" };
+        add(view.pid(unknown.process), format!("who holds what {threads} for {when}{others}"));
+    }
     let mut lines: Vec<String> =
         reasons.iter().map(|(reason, pids)| format!("{}: {reason}", process_list(pids))).collect();
     let missing = analysis.missing;

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use super::view::ReportView;
-use crate::report::contention::{Analysis, AnalysisParts, ContentionShares, NumericRecord, WaitGraph, WaitSelection};
+use crate::report::contention::{
+    Analysis, AnalysisParts, ContentionShares, Knowledge, NumericRecord, WaitGraph, WaitSelection,
+};
 use crate::report::process_info::ProcessInfo;
 use crate::report::recorded_process::RecordedProcess;
 use crate::symbols::Symbolizer;
@@ -29,17 +31,26 @@ pub const INFO: &str = "format 1\npid 1\nexe /bin/a b\nmap 0x1000 0x2000 0x500 0
 impl SampleView {
     /// An analysis of lines without seconds, process and pthread_t.
     pub fn new(lines: &str, info: &str) -> SampleView {
+        SampleView::with_knowledge(lines, info, Knowledge::default())
+    }
+
+    /// The same if this is known of the records.
+    pub fn with_knowledge(lines: &str, info: &str, knowledge: Knowledge) -> SampleView {
         let record = |line: &str| {
             let [time, lwp, event] = line.splitn(3, ':').collect::<Vec<&str>>()[..] else { panic!("{line}") };
             let line = format!("1795174740:{time:0>9}:{lwp:0>7}:0000001:0x{lwp:0>12}:{event}\n");
             NumericRecord::parse(line.as_bytes()).unwrap()
         };
-        SampleView::of_records(&lines.lines().map(record).collect::<Vec<_>>(), info, AnalysisParts::ALL)
+        SampleView::analysed(&lines.lines().map(record).collect::<Vec<_>>(), info, AnalysisParts::ALL, knowledge)
     }
 
     /// An analysis of these parts of records of process 1.
     pub fn of_records(records: &[NumericRecord], info: &str, parts: AnalysisParts) -> SampleView {
-        let mut analysis = Analysis::new(HashMap::new(), WaitSelection::default());
+        SampleView::analysed(records, info, parts, Knowledge::default())
+    }
+
+    fn analysed(records: &[NumericRecord], info: &str, parts: AnalysisParts, knowledge: Knowledge) -> SampleView {
+        let mut analysis = Analysis::new(HashMap::from([(1, knowledge)]), WaitSelection::default());
         analysis.limit_to(parts);
         analysis.shares = Some(ContentionShares::default());
         records.iter().for_each(|record| analysis.add(record));

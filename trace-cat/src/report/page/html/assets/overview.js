@@ -76,6 +76,7 @@ const MISSING = {
   acquisition: ({ count: missing }) => `${plural(missing, "acquisition")} have no record`,
   entry: ({ count: missing }) => `${plural(missing, "entry record")} are missing`,
   return: ({ count: missing }) => `${plural(missing, "return record")} are missing, or their calls were left by a jump`,
+  holder: ({ count }) => `who holds the locks that ${plural(count, "thread")} waited for at the end`,
   jump: ({ thread, count }) => `whether ${plural(count, "thread")} are in a deadlock: ${threadLabel(thread)} made records within its call, or left it by a jump`,
 };
 
