@@ -174,7 +174,7 @@ impl AnalysedTrace {
         let mut take = |records: &[u8]| {
             for record in NumericRecord::of_bytes(records) {
                 if let Some(moment) = &mut moment {
-                    moment.pass(&mut analysis, record.time);
+                    moment.pass(&mut analysis, &record);
                 }
                 analysis.add(&record);
                 name_futex_site(&mut analysis, &trace.recorded, symbols);

@@ -129,8 +129,9 @@ impl WaitGraph {
     }
 
     /// Removes what has ended since, after the last record. A deadlock is for ever: where a thread of it has returned, records were
-    /// missing that would have shown another owner. `is_present`: stuck threads that go on are removed, too.
-    pub fn confirm(&mut self, analysis: &Analysis, is_present: bool) {
+    /// missing that would have shown another owner, unless `was_ended` is true of it. `is_present`: stuck threads that go on are removed,
+    /// too.
+    pub fn confirm(&mut self, analysis: &Analysis, is_present: bool, was_ended: impl Fn(&[BlockedThread]) -> bool) {
         let is_there = |thread: u32, call: &OngoingCall| {
             let state = &analysis.threads[thread as usize];
             let is_same = |open: &OngoingCall| (open.event, open.entry) == (call.event, call.entry);
@@ -140,8 +141,11 @@ impl WaitGraph {
         };
         let lasts =
             |threads: &Vec<BlockedThread>| threads.iter().all(|blocked| is_there(blocked.thread, &blocked.call));
-        let (lasting, refuted): (Vec<_>, Vec<_>) = std::mem::take(&mut self.deadlocks).into_iter().partition(lasts);
-        let is_certain = |threads: &Vec<BlockedThread>| threads.iter().all(|blocked| !blocked.may_have_left(analysis));
+        let (lasting, refuted): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.deadlocks).into_iter().partition(|threads| lasts(threads) || was_ended(threads));
+        let is_certain = |threads: &Vec<BlockedThread>| {
+            was_ended(threads) || threads.iter().all(|blocked| !blocked.may_have_left(analysis))
+        };
         let (deadlocks, undecided): (Vec<_>, Vec<_>) = lasting.into_iter().partition(is_certain);
         self.stuck.retain(|stuck| {
             let lasts = !is_present || is_there(stuck.thread, &stuck.call);

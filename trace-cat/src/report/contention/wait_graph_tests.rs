@@ -190,8 +190,9 @@ fn at_moment(
     let mut moment = Moment::new(asked, complete_until).unwrap();
     let mut analysis = super::Analysis::new(Default::default(), super::WaitSelection::default());
     for line in records {
-        moment.pass(&mut analysis, line.0);
-        analysis.add(&record(*line));
+        let record = record(*line);
+        moment.pass(&mut analysis, &record);
+        analysis.add(&record);
     }
     let last = analysis.finish(&[]);
     let graph = moment.graph(last, &analysis);
@@ -325,4 +326,22 @@ fn a_barrier_that_a_running_thread_may_come_to_makes_nobody_stuck() {
     assert_eq!(found(&[(30, 3, "4:2:1", &[64, 0])]), (vec![], vec![(1, 2)]), "it waits, too");
     assert_eq!(found(&[(30, 3, "4:30:1", &[64, 0, 0, 99])]), (vec![], vec![]), "its wait has a time limit");
     assert_eq!(found(&[(30, 3, "0:1:0", &[1, 0])]), (vec![], vec![]), "nobody knows what it does");
+}
+
+/// Each of three threads joins the next one, until one is cancelled.
+#[test]
+fn a_circle_that_a_cancellation_ended_was_a_deadlock_before() {
+    let names: &[RecordLine] = &[(1, 1, "1:39:0", &[1]), (2, 2, "1:39:0", &[2]), (3, 3, "1:39:0", &[3])];
+    let joins: &[RecordLine] = &[(10, 1, "1:3:1", &[2]), (11, 2, "1:3:1", &[3]), (12, 3, "1:3:1", &[1])];
+    let ended = |rval: &'static [u64]| {
+        let ends: &[RecordLine] = &[(30, 2, "1:3:2", rval), (31, 2, "1:2:0", &[0]), (32, 1, "1:3:2", &[2, 0, 0])];
+        lines(&[names, joins, ends])
+    };
+    let canceled: &[u64] = &[3, 0, libc::ECANCELED as u64];
+    assert_eq!(at_moment(&ended(canceled), Some(20), None), (vec![vec![1, 2, 3]], vec![]));
+    assert_eq!(at_moment(&ended(canceled), Some(31), None), (vec![], vec![]));
+    // A running process shows what is, not what was.
+    assert_eq!(at_moment(&ended(canceled), None, Some(20)), (vec![], vec![]));
+    // Who has what it waited for was in no deadlock.
+    assert_eq!(at_moment(&ended(&[3, 0, 0]), Some(20), None), (vec![], vec![]));
 }
