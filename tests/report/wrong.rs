@@ -123,6 +123,19 @@ fn a_thread_that_waits_for_itself_is_in_a_deadlock_at_each_level() {
 }
 
 #[test]
+fn who_was_woken_is_in_a_deadlock_with_who_has_its_mutex() {
+    let test = killed_in_deadlock_of("report/deadlocks.c", "woken", "all");
+    let mut threads = only_deadlock(&test);
+    threads.sort_by_key(|[call, ..]| call.to_string());
+    assert_eq!(threads.len(), 2, "{threads:#?}");
+    let [[wait, cond, mutex], [lock, wanted, none]] = [threads[0].clone(), threads[1].clone()];
+    assert_eq!((wait, lock, none), ("cond_wait".into(), "mutex_lock".into(), Value::Null));
+    assert!(cond != wanted && mutex.is_string() && mutex != wanted && mutex != cond, "{threads:#?}");
+    let page = report(&test, &[]).run();
+    assert!(page.exited(3).stdout_text().contains("was woken and waits for mutex second"));
+}
+
+#[test]
 fn who_has_left_a_circle_by_a_jump_and_only_posts_is_in_no_certain_deadlock() {
     let test = TestDirectory::new("report-jump");
     let program = test.traced(Program::c("report/deadlocks.c")).arg("jump");

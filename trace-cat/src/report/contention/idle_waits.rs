@@ -138,7 +138,33 @@ impl Analysis {
         });
         let wakeup = Wakeup { time: record.time, thread, site, remaining: capacity, capacity, watch };
         self.objects[object as usize].wakeups.push(wakeup);
+        if kind == ObjectKind::Cond {
+            self.note_woken(object, record.time, record.arguments[2] != 0);
+        }
         self.activities.log_until(thread, record.time);
+    }
+
+    /// Notes which calls wait for their mutexes from now on for certain: all that wait for a condition, if as many were woken. A call
+    /// does wait if somebody has had its mutex since it began, or if `has_waiters` is the condition's own word and it is the only one.
+    fn note_woken(&mut self, cond: u32, now: u64, has_waiters: bool) {
+        let queue = &self.objects[cond as usize].wakeups;
+        if (queue.count_of_woken() as usize) < queue.waits.len() {
+            return;
+        }
+        let is_queued = |wait: &IdleWait| {
+            let mutex = wait.mutex.map(|mutex| &self.objects[mutex as usize].occupancy);
+            has_waiters && queue.waits.len() == 1 || mutex.is_some_and(|mutex| mutex.acquired_at() > wait.entry)
+        };
+        let woken: Vec<u32> = queue.waits.iter().filter(|wait| is_queued(wait)).map(|wait| wait.thread).collect();
+        if woken.len() < queue.waits.len() {
+            return;
+        }
+        for thread in woken {
+            let mut calls = self.threads[thread as usize].open.iter_mut().rev();
+            if let Some(call) = calls.find(|call| call.object == Some(cond)) {
+                call.woken.get_or_insert(now);
+            }
+        }
     }
 
     /// Takes the entry record of a wait for a semaphore or futex; `waits` if it blocks for certain.

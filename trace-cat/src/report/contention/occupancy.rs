@@ -23,6 +23,8 @@ pub struct Occupancy {
     released_at: Option<u64>,
     /// The last recorded acquisition or release.
     changed_at: u64,
+    /// The last recorded acquisition by a thread for itself.
+    acquired_at: u64,
     /// When it was last certain that nobody had it for reading.
     no_readers_at: u64,
     pub log: SegmentLog,
@@ -130,6 +132,11 @@ impl Occupancy {
         self.holds.is_empty() && self.waits.is_empty() && self.given_up.is_empty()
     }
 
+    /// When a thread last acquired it for itself, as far as that is recorded.
+    pub fn acquired_at(&self) -> u64 {
+        self.acquired_at
+    }
+
     /// Whether threads wait for it, or were woken and want it.
     pub fn has_waiters(&self) -> bool {
         !self.waits.is_empty()
@@ -181,7 +188,7 @@ impl Occupancy {
         push(&mut self.holds, Hold { holder, from: now, is_recorded: true, seen: now, depth });
         (self.is_exclusive, self.released_at, self.changed_at) = (is_exclusive, None, now);
         if is_exclusive {
-            self.no_readers_at = now;
+            (self.acquired_at, self.no_readers_at) = (now, now);
         }
         lost
     }

@@ -163,6 +163,20 @@ pub struct OngoingCall {
     pub futex: FutexCall,
     /// The object in whose queue the thread waits now, if that is another one than its call's.
     pub queue: Option<u32>,
+    /// When all who waited for the condition were woken, this call among them: it waits for its mutex then.
+    pub woken: Option<u64>,
+}
+
+impl OngoingCall {
+    /// The object that the call waits for: that of the call, or its mutex if it has been woken.
+    pub fn wanted(&self) -> Option<u32> {
+        self.mutex_of_woken().or(self.object)
+    }
+
+    /// The mutex that it needs back, as the records show.
+    pub fn mutex_of_woken(&self) -> Option<u32> {
+        self.mutex.filter(|_| self.woken.is_some()).map(|(mutex, _)| mutex)
+    }
 }
 
 /// The calls that a signal handler may make by POSIX: pthread_self, pthread_kill, pthread_sigmask and sem_post; and pthread_sigqueue,

@@ -1,6 +1,7 @@
 //! Who waits for whom in the end: deadlocks, and threads whose chain of waits reaches no running thread.
 //!
 //! A thread waits for who holds the lock that it wants, or for the thread that it joins. A wait with a time limit ends by itself.
+//! A thread that waited for a condition and was woken waits for its mutex.
 //! Holders count only where the records leave no doubt: see `blockers`. So do waits: a thread that has made records since may have
 //! left its wait by a jump out of a signal handler.
 
@@ -119,12 +120,13 @@ impl WaitGraph {
     /// The objects that it names.
     pub fn objects(&self) -> impl Iterator<Item = u32> {
         let blocked = self.deadlocks.iter().chain(&self.undecided).flatten();
-        let in_deadlocks = blocked.flat_map(|blocked| blocked.holds.iter().copied().chain(blocked.call.object));
+        let wanted = |call: &OngoingCall| call.object.into_iter().chain(call.mutex_of_woken());
+        let in_deadlocks = blocked.flat_map(move |blocked| blocked.holds.iter().copied().chain(wanted(&blocked.call)));
         let last_call = |stuck: &StuckThread| match stuck.end {
             ChainEnd::Idle(_, call) => call.object,
             ChainEnd::Ended(_) | ChainEnd::Deadlock(_) | ChainEnd::LeftBehind(_) => None,
         };
-        let of_stuck = self.stuck.iter().flat_map(move |stuck| stuck.call.object.into_iter().chain(last_call(stuck)));
+        let of_stuck = self.stuck.iter().flat_map(move |stuck| wanted(&stuck.call).chain(last_call(stuck)));
         in_deadlocks.chain(of_stuck)
     }
 
@@ -196,6 +198,16 @@ fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
             call.joined.filter(is_alive).into_iter().collect()
         }
         (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => analysis.certain_holders(thread, call),
+        // It has waited for its mutex since it was woken, also if the call has a time limit.
+        (3, 4 | 5 | 30) => {
+            let (mutex, woken) = call.mutex_of_woken().zip(call.woken)?;
+            // It has it again, and has not returned: another thread saw that. Or it has a recursive one several times.
+            if analysis.objects[mutex as usize].occupancy.depth(thread) > 0 {
+                return None;
+            }
+            let wait = OngoingCall { object: Some(mutex), entry: woken, ..call };
+            analysis.certain_holders(thread, wait)
+        }
         _ => return None,
     };
     let is_of_ancestor = |owner: &u32| analysis.threads[*owner as usize].process != state.process;
@@ -236,7 +248,7 @@ fn unknown_holders(analysis: &Analysis, nodes: &HashMap<u32, Node>, threads: &[u
     let mut unknown: Vec<UnknownHolders> = Vec::new();
     for &thread in threads {
         let Node { call, ref blockers, left_behind } = nodes[&thread];
-        let Some(object) = call.object.filter(|_| blockers.is_empty() && left_behind.is_none()) else { continue };
+        let Some(object) = call.wanted().filter(|_| blockers.is_empty() && left_behind.is_none()) else { continue };
         let knowledge = analysis.knowledge_of(object);
         let is_incomplete = knowledge.leaves_calls_out() || knowledge.complete_from > 0;
         if !is_incomplete || analysis.objects[object as usize].occupancy.is_free(knowledge) {
@@ -260,7 +272,7 @@ fn holds(analysis: &Analysis, nodes: &HashMap<u32, Node>, thread: u32) -> Vec<u3
     let is_only_blocked = analysis.processes[state.process as usize].knowledge.only_blocked;
     let is_held = |object: &u32| analysis.objects[*object as usize].occupancy.depth(thread) > 0;
     let waits_for_it =
-        |object: u32| nodes.values().any(|node| node.call.object == Some(object) && node.blockers.contains(&thread));
+        |object: u32| nodes.values().any(|node| node.call.wanted() == Some(object) && node.blockers.contains(&thread));
     let held = state.holds.iter().copied().filter(is_held);
     held.filter(|object| !is_only_blocked || waits_for_it(*object)).collect()
 }
@@ -360,9 +372,9 @@ fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
     (!may_go_on).then_some(ChainEnd::Idle(thread, call))
 }
 
-/// Whether a call waits for a condition, semaphore or barrier, without a time limit.
+/// Whether a call waits for a condition, semaphore or barrier, without a time limit, and has not been woken for certain.
 fn is_idle(call: &OngoingCall) -> bool {
-    call.waits && matches!(call.event, (3, 4) | (4, 2) | (7, 2))
+    call.waits && call.woken.is_none() && matches!(call.event, (3, 4) | (4, 2) | (7, 2))
 }
 
 /// Whether a thread of a process may be running.
@@ -370,6 +382,9 @@ fn has_running_thread(analysis: &Analysis, process: u32) -> bool {
     analysis.processes[process as usize].threads.iter().any(|&thread| {
         let state = &analysis.threads[thread as usize];
         let stays = state.has_exited && !state.is_in_gap;
-        !stays && !state.certain_call().is_some_and(|call| is_idle(call) || node(analysis, thread).is_some())
+        // Nobody may have the mutex of one that was woken.
+        let waits = |node: &Node| node.call.woken.is_none() || !node.blockers.is_empty();
+        let is_blocked = |call: &OngoingCall| is_idle(call) || node(analysis, thread).as_ref().is_some_and(waits);
+        !stays && !state.certain_call().is_some_and(is_blocked)
     })
 }

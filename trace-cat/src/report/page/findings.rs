@@ -14,6 +14,11 @@ impl Document<'_> {
         call.object.map(|object| self.object_name(object))
     }
 
+    /// The mutex that a wait for a condition needs back, if it has been woken.
+    fn mutex_of(&self, call: &OngoingCall) -> Option<String> {
+        call.mutex_of_woken().map(|mutex| self.object_name(mutex))
+    }
+
     pub fn deadlocks(&mut self) -> Vec<Value> {
         let deadlocks: Vec<&Vec<BlockedThread>> = self.view.graph.deadlocks.iter().collect();
         let listed = deadlocks.iter().take(LIST_MAX);
@@ -28,6 +33,7 @@ impl Document<'_> {
                     "pid": document.pid(thread.thread),
                     "call": event_name(thread.call.event),
                     "object": document.object_of(&thread.call),
+                    "mutex": document.mutex_of(&thread.call),
                     "since": document.time(thread.call.entry),
                     "site": document.view.place(thread.call.site),
                     "holds": holds.collect::<Vec<_>>(),
@@ -46,6 +52,7 @@ impl Document<'_> {
                 "pid": self.pid(stuck.thread),
                 "call": event_name(stuck.call.event),
                 "object": self.object_of(&stuck.call),
+                "mutex": self.mutex_of(&stuck.call),
                 "since": self.time(stuck.call.entry),
                 "held_by": self.lwp(stuck.held_by),
                 "site": self.view.place(stuck.call.site),

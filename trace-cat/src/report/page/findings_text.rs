@@ -53,6 +53,9 @@ fn append_graph(view: &ReportView, top: usize, text: &mut String) {
             if let Some(place) = view.place(blocked.call.site) {
                 *text += &format!("    at {place}\n");
             }
+            if let Some(mutex) = blocked.call.mutex_of_woken() {
+                *text += &format!("    was woken and waits for {}\n", view.object_label(mutex));
+            }
             let holds: Vec<String> = blocked.holds.iter().map(|object| view.object_label(*object)).collect();
             if !holds.is_empty() {
                 *text += &format!("    holds {}\n", holds.join(", "));
@@ -63,7 +66,7 @@ fn append_graph(view: &ReportView, top: usize, text: &mut String) {
         *text += "\nStuck: waits for threads that do not run\n";
     }
     for stuck in view.graph.stuck.iter().take(top) {
-        let what = match stuck.call.object {
+        let what = match stuck.call.wanted() {
             Some(object) => {
                 format!("{}, which {} holds", view.object_label(object), tables::thread_label(view, stuck.held_by))
             }

@@ -181,7 +181,7 @@ impl<'a> ReportView<'a> {
     pub fn new_cycles(&self) -> Vec<&'a LockCycle> {
         let has_come_about = |cycle: &LockCycle| {
             self.graph.deadlocks.iter().any(|deadlock| {
-                let is_waited_for = |object| deadlock.iter().any(|blocked| blocked.call.object == Some(object));
+                let is_waited_for = |object| deadlock.iter().any(|blocked| blocked.call.wanted() == Some(object));
                 cycle.steps.iter().all(|step| is_waited_for(step.to))
             })
         };

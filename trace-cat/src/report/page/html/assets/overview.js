@@ -53,7 +53,7 @@ function timeOfThreads() {
 
 function wrongs() {
   const items = (title, list, item) => (list?.length ? [make("h2", {}, title), make("ul", {}, list.map((entry) => make("li", {}, item(entry))))] : []);
-  const call = ({ thread, call, object, site }) => `${threadLabel(thread)} in ${call}${object ? ` of ${objectLabel(object)}` : ""}${site ? ` at ${site}` : ""}`;
+  const call = ({ thread, call, object, mutex, site }) => `${threadLabel(thread)} in ${call}${object ? ` of ${objectLabel(object)}` : ""}${mutex ? `, was woken and waits for ${objectLabel(mutex)}` : ""}${site ? ` at ${site}` : ""}`;
   const parts = [
     ...(report.deadlocks ?? []).flatMap(({ threads }) =>
       items(threads.length === 1 ? "Deadlock: a thread waits for itself" : `Deadlock of ${threads.length} threads: each waits for the next, the last for the first`, threads,
