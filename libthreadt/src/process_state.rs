@@ -5,13 +5,14 @@
 //! shares the page, as it shares all memory; its records are its parent's.
 
 use core::mem::offset_of;
+use core::ops::Range;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use spec::EventId;
 use spec::tables::EVENTS;
 
-use crate::sys::{Errno, Hold, Once, PoolHead, process_id};
+use crate::sys::{Errno, Hold, Once, PoolHead, Result, process_id};
 
 /// How many places there are for switches.
 pub const SWITCHES: usize = 128;
@@ -44,6 +45,8 @@ pub struct ProcessState {
     pub recorded_after_final_flush: AtomicU32,
     /// 1 once the end of the process has been recorded.
     pub exit_recorded: AtomicU32,
+    /// 1 once this process has noted who forked it.
+    pub has_noted_parent: AtomicU32,
     /// 1 once this process has forgotten what it inherited from its parent.
     pub has_forgotten_parent: AtomicU32,
     /// The parent's PID while the record that begins a child's trace is still to be written.
@@ -255,6 +258,59 @@ pub fn is_vfork_child() -> bool {
     ![0, id()].contains(&process_id())
 }
 
+/// The process for which work of several steps is done.
+///
+/// A signal handler may fork between any two steps. The child returns into the work, too, but the files, the names and the
+/// memory are its parent's: it takes no further step, and reports nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkingProcess {
+    id: u32,
+    /// Which memory the work is done in ([`of_process`]).
+    place: u32,
+}
+
+/// How many places there are for what the work of a process is done in ([`of_process`]).
+pub const PLACES: usize = 4;
+/// The place of this process.
+static PLACE: AtomicU32 = AtomicU32::new(0);
+
+/// The process's own among the places for what its work is done in. A child has another one than its parent: when it returns into
+/// the parent's work, what that still stores is not in the child's.
+pub fn of_process<T>(of_each: &[T; PLACES], process: WorkingProcess) -> &T {
+    &of_each[process.place as usize & (PLACES - 1)]
+}
+
+/// Lets this process, a forked child, have another place than its parent.
+pub fn change_place() {
+    PLACE.fetch_add(1, Relaxed);
+}
+
+impl WorkingProcess {
+    /// No process.
+    pub const NONE: WorkingProcess = WorkingProcess { id: 0, place: 0 };
+
+    /// The calling process. One that is not initialised is told from no other.
+    pub fn current() -> WorkingProcess {
+        WorkingProcess { id: id(), place: PLACE.load(Relaxed) }
+    }
+
+    /// The process ID, also in a child.
+    pub fn id(self) -> u32 {
+        self.id
+    }
+
+    /// Whether the caller is still this process, or a vfork child that works for it. A forked child finds its page wiped, or has
+    /// initialised itself.
+    pub fn is_current(self) -> bool {
+        WorkingProcess::current() == self
+    }
+
+    /// `ECHILD` in a child.
+    pub fn check(self) -> Result {
+        if self.is_current() { Ok(()) } else { Err(Errno(libc::ECHILD)) }
+    }
+}
+
 pub fn writes_through() -> bool {
     PROCESS.write_through.load(Acquire) != 0
 }
@@ -262,10 +318,21 @@ pub fn writes_through() -> bool {
 /// Wipes the page in a forked child where the kernel has not done so.
 pub fn wipe_after_fork() {
     if id() != 0 && is_vfork_child() {
-        let words = (&raw const PROCESS).cast::<AtomicU32>();
-        for at in 0..size_of::<ProcessState>() / size_of::<AtomicU32>() {
-            // SAFETY: all of the page are atomics, and the child has no other thread.
-            unsafe { &*words.add(at) }.store(0, Relaxed);
-        }
+        wipe(0..size_of::<ProcessState>());
+    }
+}
+
+/// Wipes in a forked child that is being initialised what it has stored while it returned into its parent's work.
+pub fn wipe_left_by_parent() {
+    let initialised = offset_of!(ProcessState, initialised);
+    wipe(0..initialised);
+    wipe(initialised + size_of::<Once>()..size_of::<ProcessState>());
+}
+
+fn wipe(bytes: Range<usize>) {
+    let words = (&raw const PROCESS).cast::<AtomicU32>();
+    for at in bytes.step_by(size_of::<AtomicU32>()) {
+        // SAFETY: all of the page are atomics, and the child has no other thread.
+        unsafe { &*words.byte_add(at) }.store(0, Relaxed);
     }
 }

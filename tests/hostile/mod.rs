@@ -10,6 +10,7 @@ mod directory;
 mod disk;
 mod file_systems;
 mod first_records;
+mod first_records_interrupted;
 mod kernels;
 mod left_open;
 mod limits;

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 use spec::buffer::Owner;
 
 use crate::config::CONFIG;
-use crate::process_state::{self, PROCESS, switch_all_off};
+use crate::process_state::{self, PROCESS, WorkingProcess, switch_all_off};
 use crate::storage;
 use crate::sys::{self, Errno, Result};
 use crate::trace_dir::names_owner::{self, ClaimedTrbuf};
@@ -18,13 +18,14 @@ use super::process_info;
 /// A failure is reported once on stderr and ends all recording in this process.
 pub fn prepare_files() -> bool {
     PROCESS.files.run_unless_asleep(|| {
+        let process = WorkingProcess::current();
         // Read here, where it takes no stack but its own: it is needed deep within.
         identity::start();
         // SAFETY: within `files`, which one thread of the process runs, and all users of the directory's paths have
         // passed.
-        let prepared = directory::resolve() && unsafe { make_files() };
-        // Without a trbuf a process in a sandbox goes on counting.
-        if !prepared && process_state::sandboxed().is_none() {
+        let prepared = directory::resolve() && unsafe { make_files(process) };
+        // Without a trbuf a process in a sandbox goes on counting. A child that was forked meanwhile has not begun.
+        if !prepared && process.is_current() && process_state::sandboxed().is_none() {
             switch_all_off();
         }
         prepared
@@ -34,14 +35,17 @@ pub fn prepare_files() -> bool {
 // Not inlined, so that later threads' first records need little stack.
 #[cold]
 #[inline(never)]
-unsafe fn make_files() -> bool {
+unsafe fn make_files(process: WorkingProcess) -> bool {
     // SAFETY: the caller's.
-    let made = sandbox_spares::hindrance().map_or_else(|| unsafe { make_trbuf(0) }, Err);
+    let made = sandbox_spares::hindrance().map_or_else(|| unsafe { make_trbuf(0, process) }, Err);
     match made {
+        _ if !process.is_current() => false,
         Ok(()) => {
             process_info::write_at_first_record();
-            storage::check_directory_quota();
-            true
+            process.is_current() && {
+                storage::check_directory_quota();
+                true
+            }
         }
         Err(errno) => use_spare(errno) || directory::report_unusable(directory::path(), errno),
     }
@@ -58,15 +62,17 @@ fn use_spare(cause: Errno) -> bool {
 
 /// # Safety
 /// One thread of the process may call this, once for each generation of files.
-unsafe fn make_trbuf(generation: usize) -> Result {
+unsafe fn make_trbuf(generation: usize, process: WorkingProcess) -> Result {
     // Closed, or a handler of this thread has lowered the limit on files.
     sys::repeat_if_closed(|| {
         // SAFETY: the caller's.
-        match unsafe { names_owner::claim(generation) }? {
-            ClaimedTrbuf::New(fd, owner) => {
-                storage::make(generation, &fd, &owner).inspect_err(|_| names_owner::abandon_trbuf(generation))
-            }
-            ClaimedTrbuf::TakenOver(fd, owner) => storage::take_over(generation, &fd, &owner),
+        match unsafe { names_owner::claim(generation, process) }? {
+            ClaimedTrbuf::New(fd, owner) => storage::make(generation, &fd, &owner, process).inspect_err(|_| {
+                if process.is_current() {
+                    names_owner::abandon_trbuf(generation);
+                }
+            }),
+            ClaimedTrbuf::TakenOver(fd, owner) => storage::take_over(generation, &fd, &owner, process),
         }
     })
 }
@@ -77,11 +83,15 @@ unsafe fn make_trbuf(generation: usize) -> Result {
 /// # Safety
 /// One thread of the process may call this, when the files are ready.
 pub unsafe fn begin_files_of_user(uid: u32) -> bool {
+    let process = WorkingProcess::current();
     PROCESS.has_moved.store(1, Relaxed);
     // SAFETY: the caller's.
-    let has_moved = unsafe { names_owner::move_to_user(uid) };
+    let has_moved = unsafe { names_owner::move_to_user(uid, process) };
     // SAFETY: as above.
-    let begun = has_moved && unsafe { make_trbuf(1) }.is_ok();
+    let begun = has_moved && unsafe { make_trbuf(1, process) }.is_ok();
+    if !process.is_current() {
+        return false;
+    }
     if has_moved && !begun {
         directory::move_back();
     }

@@ -64,17 +64,27 @@ pub fn initialise() -> bool {
         return false;
     }
     let initialised = PROCESS.initialised.run_unless_asleep(|| {
+        let pid = sys::process_id();
+        // A signal handler may fork here as well, and its child be initialised before it returns into this.
+        let is_current = || sys::process_id() == pid;
         // A jump may have left this work in this process before: then nothing is a parent's.
         if CONFIGURED.is_done() && PROCESS.has_forgotten_parent.load(Relaxed) == 0 {
-            forget_parent();
+            note_parent(pid);
+            forget_parent(is_current);
+        }
+        if !is_current() {
+            return false;
         }
         PROCESS.has_forgotten_parent.store(1, Relaxed);
         CONFIGURED.run(|| {
             configure();
             true
         });
-        PROCESS.initialised_at.store(clock::now_fenced(), Relaxed);
-        let pid = sys::process_id();
+        let now = clock::now_fenced();
+        if !is_current() {
+            return false;
+        }
+        PROCESS.initialised_at.store(now, Relaxed);
         PROCESS.pid.store(pid, Relaxed);
         LAST_PID.store(pid, Relaxed);
         PROCESS.write_through.store(u32::from(CONFIG.get().unbuffered), Relaxed);
@@ -129,28 +139,52 @@ fn configure() {
     let _ = sys::register_barrier();
 }
 
-/// Forgets what a forked child has inherited from its parent.
-fn forget_parent() {
-    sys::user_dispatch::forget();
-    control::detach();
-    control::forget_losses();
-    let is_interrupted = |slot: &storage::Slot| slot.has_record_in_progress() || slot.writer.load(Relaxed) != 0;
-    thread_word::set_shared(false);
+/// Notes who the parent of the child `pid` is, once: this child is who forks from here on.
+fn note_parent(pid: u32) {
+    if PROCESS.has_noted_parent.load(Relaxed) == 0 {
+        let parent = LAST_PID.load(Relaxed);
+        process_state::wipe_left_by_parent();
+        PROCESS.unrecorded_parent.store(parent, Relaxed);
+        PROCESS.forked_from.store(parent, Relaxed);
+        PROCESS.has_noted_parent.store(1, Relaxed);
+        process_state::change_place();
+        LAST_PID.store(pid, Relaxed);
+    }
+}
+
+/// Forgets what a forked child has inherited from its parent. Its own child, which is not `is_current`, may have forgotten more, and
+/// have slots and files of its own: it returns here and forgets nothing of that.
+fn forget_parent(is_current: impl Fn() -> bool) {
     let slot = thread_local::current();
     let lwp = slot.map_or(0, |slot| slot.lwp.load(Relaxed));
-    thread_local::set_current(None);
-    storage::forget(slot.filter(is_interrupted));
-    storage::kept_records::forget();
-    info_file::forget();
-    sys::file_size::end_all_changes();
-    sys::host_numbers::forget();
-    unwind::CLOSINGS.forget();
-    sys::close_inherited(lwp, sys::thread_id(), sys::stack::stack_pointer());
+    let is_interrupted = |slot: &storage::Slot| slot.has_record_in_progress() || slot.writer.load(Relaxed) != 0;
+    let steps: [&dyn Fn(); 8] = [
+        &sys::user_dispatch::forget,
+        &control::detach,
+        &control::forget_losses,
+        &|| {
+            thread_word::set_shared(false);
+            thread_local::set_current(None);
+        },
+        &|| storage::forget(slot.filter(is_interrupted)),
+        &storage::kept_records::forget,
+        &info_file::forget,
+        &|| {
+            sys::file_size::end_all_changes();
+            sys::host_numbers::forget();
+            unwind::CLOSINGS.forget();
+            sys::close_inherited(lwp, sys::thread_id(), sys::stack::stack_pointer());
+        },
+    ];
+    for step in steps {
+        if !is_current() {
+            return;
+        }
+        step();
+    }
     // The child may be in another time namespace.
     clock::check();
     let _ = sys::register_barrier();
-    PROCESS.unrecorded_parent.store(LAST_PID.load(Relaxed), Relaxed);
-    PROCESS.forked_from.store(LAST_PID.load(Relaxed), Relaxed);
 }
 
 /// Initialises the library in a child, right after a fork.

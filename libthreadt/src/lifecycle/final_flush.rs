@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use spec::buffer::NOTE_ENDED;
 
 use crate::first_use::process_info;
-use crate::process_state::{self, GENERATIONS, PROCESS};
+use crate::process_state::{self, GENERATIONS, PROCESS, WorkingProcess};
 use crate::storage::{self, ALL_REGIONS, Slot, WriteRight, for_each_slot, slot_layout, thread_local};
 use crate::sys::{self, Errno, seccomp};
 use crate::trace_dir::{has_keeper, names_owner, sandbox_spares};
@@ -194,12 +194,17 @@ pub fn finish() {
     if must_keep_rings() {
         return note_end();
     }
+    // A child that a signal handler forks from here on has a trbuf of its own, or none.
+    let process = WorkingProcess::current();
     PROCESS.final_flush_begun.store(1, SeqCst);
     if !begin_alone() {
         return;
     }
     recorder::take_over_last_losses();
     let complete = flush_all_slots();
+    if !process.is_current() {
+        return;
+    }
     if process_state::sandboxed().is_some() {
         // Everything stays in the trbuf.
         flush_releases();
@@ -209,16 +214,24 @@ pub fn finish() {
     let complete = complete || count_anonymous();
     process_info::write_at_exit();
     let idle = flush_releases();
+    if !process.is_current() {
+        return;
+    }
     if complete && idle && PROCESS.recorded_after_final_flush.load(SeqCst) == 0 {
         process_info::remove_if_nothing_was_recorded();
         let is_blank = has_keeper() && storage::blank();
+        if !process.is_current() {
+            return;
+        }
         // SAFETY: this thread alone ends the process, whose files are made.
         unsafe { names_owner::give_up_trbuf(is_blank) };
     } else {
         note_end();
     }
-    // SAFETY: as above.
-    unsafe { names_owner::remove_spares() };
-    sandbox_spares::remove_all();
-    end_alone();
+    if process.is_current() {
+        // SAFETY: as above.
+        unsafe { names_owner::remove_spares() };
+        sandbox_spares::remove_all();
+        end_alone();
+    }
 }

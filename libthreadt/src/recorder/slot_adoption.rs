@@ -3,7 +3,7 @@
 use core::arch::asm;
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::process_state;
+use crate::process_state::{self, WorkingProcess};
 use crate::storage::{self, Slot, file_entry, thread_local};
 use crate::sys::{self, thread_id};
 use crate::trace_dir::directory;
@@ -18,8 +18,10 @@ pub fn pthread_self() -> u64 {
 }
 
 /// A slot for the records of the thread `lwp`.
-fn take_slot_for(lwp: u32, tid: u64, write_through: bool) -> Option<Slot> {
-    let slot = storage::take_slot()?;
+fn take_slot_for(lwp: u32, tid: u64, write_through: bool, process: WorkingProcess) -> Option<Slot> {
+    let slot = storage::take_slot().filter(|_| process.is_current())?;
+    storage::touch_slot(slot);
+    process.check().ok()?;
     let directory = directory::path_of(slot.generation.load(Relaxed).into());
     slot.adopt(lwp, process_state::recorded_id(), tid, directory, write_through);
     slot.release_writer();
@@ -27,8 +29,8 @@ fn take_slot_for(lwp: u32, tid: u64, write_through: bool) -> Option<Slot> {
 }
 
 /// A slot that this thread owns.
-fn adopt_slot() -> Option<Slot> {
-    let slot = take_slot_for(thread_id(), pthread_self(), process_state::writes_through())?;
+fn adopt_slot(process: WorkingProcess) -> Option<Slot> {
+    let slot = take_slot_for(thread_id(), pthread_self(), process_state::writes_through(), process)?;
     // Set again: the final flush may have begun, or the slot become stale, after the word was read and before the slot got an
     // owner.
     if process_state::writes_through() || slot.is_stale() {
@@ -39,13 +41,14 @@ fn adopt_slot() -> Option<Slot> {
 
 /// The slot in which this thread, which has none, records from now on; `None` if it gets none.
 pub fn claim_slot() -> Option<Slot> {
-    use_slot(None, adopt_slot()?)
+    let process = WorkingProcess::current();
+    use_slot(None, adopt_slot(process)?, process)
 }
 
 /// A slot in which this thread writes what another one, with this LWP and `pthread_self()`, could not: it is that one's to be
 /// ended. The final flush writes it.
 pub fn claim_slot_for(lwp: u32, tid: u64) -> Option<Slot> {
-    let slot = take_slot_for(lwp, tid, false)?;
+    let slot = take_slot_for(lwp, tid, false, WorkingProcess::current())?;
     file_entry(slot, lwp).add_user(slot);
     Some(slot)
 }
@@ -53,9 +56,13 @@ pub fn claim_slot_for(lwp: u32, tid: u64) -> Option<Slot> {
 /// Makes `new` the slot in which this thread records, unless a signal handler has given it another one than `old`.
 ///
 /// A signal handler may come at any step, and leave by a jump. Until the thread has the slot, the slot is no user of its
-/// file, and from then on no other claim of the thread begins: the file has no second user.
-fn use_slot(old: Option<Slot>, new: Slot) -> Option<Slot> {
+/// file, and from then on no other claim of the thread begins: the file has no second user. In a child that the handler has
+/// forked, which returns here, the slot is its parent's.
+fn use_slot(old: Option<Slot>, new: Slot, process: WorkingProcess) -> Option<Slot> {
     sys::observable_step();
+    if !process.is_current() {
+        return None;
+    }
     if !thread_local::replace_current(old, new) {
         // It is reused after the thread's end.
         new.end();
@@ -75,7 +82,8 @@ pub fn replace_stale_slot() -> Option<Slot> {
     if let Some(current) = stale.filter(|current| !current.is_stale()) {
         return Some(current);
     }
-    let slot = adopt_slot().filter(|slot| !slot.is_stale())?;
+    let process = WorkingProcess::current();
+    let slot = adopt_slot(process).filter(|slot| !slot.is_stale())?;
     // The note of a release in flight stays where it is, since its thread removes it there. The record is about to be here.
-    use_slot(stale, slot)
+    use_slot(stale, slot, process)
 }

@@ -15,7 +15,7 @@ use super::slot_adoption::{claim_slot, claim_slot_for, pthread_self};
 use crate::clock;
 use crate::control;
 use crate::first_use::{initialise, prepare_files};
-use crate::process_state::{self, PROCESS};
+use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::storage::kept_records::{Kept, keep, take_first};
 use crate::storage::{self, Slot, thread_local};
 use crate::sys::{Errno, thread_id, thread_word};
@@ -49,8 +49,14 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     }
     // A vfork child would leave a slot of its own in its parent's thread-local variable.
     let is_initialised = initialise();
+    let process = WorkingProcess::current();
     let is_guest = process_state::is_vfork_child();
-    if !is_initialised || is_guest || !prepare_files() {
+    let has_files = is_initialised && !is_guest && prepare_files();
+    if !process.is_current() {
+        // A child that a signal handler has forked returns here: the record is its parent's.
+        return thread_local::own().filter(|_| process_state::is_initialised());
+    }
+    if !has_files {
         let is_early = !is_guest && (PROCESS.initialised.is_busy() || PROCESS.files.is_busy());
         let lost = if is_early { keep_all(time, lines) } else { records };
         return lose_without_slot(lost, Errno(libc::EAGAIN), time);
@@ -62,7 +68,11 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     if let Some(cause) = storage::refusal(clock::since_epoch(time)) {
         return lose_without_slot(records, cause, time);
     }
-    let Some(slot) = claim_slot() else {
+    let claimed = claim_slot();
+    if !process.is_current() {
+        return thread_local::own().filter(|_| process_state::is_initialised());
+    }
+    let Some(slot) = claimed else {
         storage::report_failure(Err(Errno(libc::ENOMEM)));
         return lose_without_slot(records, Errno(libc::ENOMEM), time);
     };

@@ -10,7 +10,7 @@ use super::slot::Slot;
 use super::slot_table::{FRESH, add_note};
 use super::trbuf::{add_slots, map_slots};
 use crate::config::CONFIG;
-use crate::process_state::{self, PROCESS};
+use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::sys;
 use crate::trace_dir::names_owner;
 
@@ -27,12 +27,13 @@ pub fn grow() -> Option<Slot> {
         return None;
     }
     // Threads that start together must not each reserve a complete chunk: the later ones map one slot.
+    let process = WorkingProcess::current();
     let alone = PROCESS.growing.take();
     let most = (CHUNK_MAX / slot_layout().slot_size()).max(1) as u32;
     let generation = process_state::generation();
     let slots = if alone { PROCESS.slots[generation].load(Relaxed).clamp(1, most) } else { 1 };
-    let slot = grow_by(generation, slots);
-    if alone {
+    let slot = grow_by(generation, slots, process);
+    if alone && process.is_current() {
         PROCESS.growing.release();
     }
     slot
@@ -47,10 +48,12 @@ pub fn grow_for_sandbox() {
     if !is_wanted {
         return;
     }
+    let process = WorkingProcess::current();
     let generation = process_state::generation();
     let slots = (HOLES_SIZE / slot_layout().slot_size()).clamp(2, HOLES_MAX);
     let (at, length) = next_range(generation, slots as u32);
     let map_sparse = || {
+        process.check()?;
         let fd = names_owner::open_trbuf(generation)?;
         // The file becomes that long, unless another thread has made it longer meanwhile.
         fd.reserve(at + (length - PAGE) as u64, PAGE as u64)?;
@@ -62,7 +65,7 @@ pub fn grow_for_sandbox() {
         slot.put_into(&FRESH);
     };
     // SAFETY: fresh slots, mapped for good. Without memory for their controls there are none.
-    let _ = unsafe { add_slots(generation, first, slots, offer) };
+    let _ = unsafe { add_slots(generation, first, slots, process, offer) };
 }
 
 /// Where in the trbuf the next so many slots are, and how many bytes they have. They are the caller's.
@@ -72,9 +75,11 @@ fn next_range(generation: usize, slots: u32) -> (u64, usize) {
 }
 
 /// Maps a chunk of so many slots and returns one of them; the others are for the next threads.
-fn grow_by(generation: usize, slots: u32) -> Option<Slot> {
+fn grow_by(generation: usize, slots: u32, process: WorkingProcess) -> Option<Slot> {
     let (at, length) = next_range(generation, slots);
     let map_more = || {
+        // A child would map its parent's.
+        process.check()?;
         let fd = names_owner::open_trbuf(generation)?;
         fd.reserve(at, length as u64)?;
         map_slots(&fd, at, length)
@@ -83,6 +88,7 @@ fn grow_by(generation: usize, slots: u32) -> Option<Slot> {
     let first = match in_file {
         Some(first) => first,
         None => {
+            process.check().ok()?;
             PROCESS.anonymous.store(1, Relaxed);
             // If each record is written at once, only what cannot be written stays there.
             if !CONFIG.get().unbuffered {
@@ -101,6 +107,6 @@ fn grow_by(generation: usize, slots: u32) -> Option<Slot> {
         }
     };
     // SAFETY: fresh slots, mapped for good.
-    unsafe { add_slots(generation, first, slots as usize, offer) }.ok()?;
+    unsafe { add_slots(generation, first, slots as usize, process, offer) }.ok()?;
     own.get()
 }

@@ -11,6 +11,7 @@ mod quota;
 mod range_request;
 mod range_taking;
 mod record_file;
+mod replaced_memory;
 mod ring;
 mod slot;
 mod slot_control;
@@ -37,7 +38,7 @@ pub use slot_control::{CHANGES_SEEN_OFFSET, OWN_SWITCHES_OFFSET};
 pub use slot_reuse::{release_slot, take_slot};
 pub use slot_table::{add_note, for_each_slot, set_write_through};
 pub use stop_time::{outlast, refusal, stopped};
-pub use trbuf::{blank, forget, make, make_in_spare, take_over};
+pub use trbuf::{blank, forget, make, make_in_spare, take_over, touch_slot};
 
 /// What tests of other layers need to make slots of their own.
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::slot::{ALL_REGIONS, Slot, WriteRight};
 use super::slot_control::{SLOT_ENDED, SLOT_OWNED, SlotControl};
 use super::slot_table::{FRESH, for_each_slot};
 use crate::clock;
-use crate::process_state::{self, PROCESS};
+use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::sys::{Pool, reserve_pages, thread_exists, thread_id};
 
 /// Slots of threads that have ended or are about to.
@@ -127,10 +127,12 @@ fn sweep() {
     if slots < due.max(16) || PROCESS.next_sweep.compare_exchange(due, 2 * slots, Relaxed, Relaxed).is_err() {
         return;
     }
+    let process = WorkingProcess::current();
     for_each_slot(|slot| {
         let lwp = slot.lwp.load(Relaxed);
         let is_owned = lwp != 0 && slot.state.load(Relaxed) == SLOT_OWNED;
-        if is_owned && !thread_exists(process_state::id(), lwp) && slot.end() {
+        // In a child that returns here all of its parent's threads are gone, and the slots are none of its own.
+        if is_owned && !thread_exists(process.id(), lwp) && process.is_current() && slot.end() {
             release_slot(slot);
         }
     });

@@ -58,8 +58,11 @@ pub fn for_each_in_chunk(first: NonNull<SlotControl>, slots: usize, mut each: im
 }
 
 /// Calls `each` with the first slot of every chunk and how many there are in it.
-pub fn for_each_chunk(mut each: impl FnMut(Slot, usize)) {
-    let mut next = CHUNKS.load(Acquire);
+pub fn for_each_chunk(each: impl FnMut(Slot, usize)) {
+    for_each_chunk_from(CHUNKS.load(Acquire), each);
+}
+
+fn for_each_chunk_from(mut next: *mut SlotControl, mut each: impl FnMut(Slot, usize)) {
     while let Some(control) = NonNull::new(next) {
         // SAFETY: chunks are never unmapped.
         let first = unsafe { Slot::at(control) };
@@ -86,7 +89,7 @@ pub fn set_write_through(on: bool) {
 /// Empties the table in a forked child, after calling `each` with the first slot of every chunk and how many there are
 /// in it; returns the headers of the parent's trbufs, or null.
 pub fn forget(each: impl FnMut(Slot, usize)) -> [*mut u8; GENERATIONS] {
-    for_each_chunk(each);
-    CHUNKS.store(null_mut(), Relaxed);
+    // Taken first: a child of this child that a signal handler forks meanwhile has chunks of its own when it returns here.
+    for_each_chunk_from(CHUNKS.swap(null_mut(), Relaxed), each);
     HEADERS.each_ref().map(|header| header.swap(null_mut(), Relaxed))
 }

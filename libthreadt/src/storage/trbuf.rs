@@ -5,7 +5,7 @@
 //! crash loses; the header says so.
 
 use core::mem::offset_of;
-use core::ptr::{NonNull, null_mut};
+use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::{AtomicU32, fence};
 
@@ -13,20 +13,21 @@ use spec::buffer::{ControlWords, Header, MAGIC, NOTE_OWN_MEMORY, Owner, PAGE, SL
 
 use super::file_table::{self, file_entry};
 use super::layout::{set_slot_layout, slot_layout};
+use super::replaced_memory::Replaced;
 use super::slot::{FOREIGN_WRITERS, Slot};
 use super::slot_control::{SlotControl, new_controls};
 use super::slot_table::{self, FRESH, HEADERS, add_chunk, for_each_chunk, for_each_in_chunk, for_each_slot};
 use super::thread_local;
 use crate::config::CONFIG;
 use crate::control;
-use crate::process_state::{PROCESS, of_generation};
+use crate::process_state::{PROCESS, WorkingProcess, of_generation};
 use crate::sys::{self, Errno, Fd, Result};
 use crate::trace_dir::{SPARE_SLOTS, directory};
 
 /// Makes `fd`, a new and empty file or a spare one, this process's trbuf of this generation; the first one with slots for its
-/// first threads.
+/// first threads. `ECHILD` in a child of `process` that returns into this.
 #[inline(never)]
-pub fn make(generation: usize, fd: &Fd, owner: &Owner) -> Result {
+pub fn make(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProcess) -> Result {
     set_slot_layout(owner.layout);
     let slots = if generation != 0 || slot_layout().is_ring() { 0 } else { SPARE_SLOTS as usize };
     let size = SLOTS_OFFSET + slots * slot_layout().slot_size();
@@ -39,19 +40,24 @@ pub fn make(generation: usize, fd: &Fd, owner: &Owner) -> Result {
             (header, in_file, 0)
         }
     };
+    touch(header);
+    process.check()?;
     begin_header(header, owner, fd, in_file);
+    process.check()?;
     file_table::make(generation, false)?;
+    process.check()?;
     if in_file {
         // SAFETY: mapped above, for good.
         unsafe { control::attach(header, fd) };
     }
+    process.check()?;
     of_generation(&HEADERS, generation).store(header, Release);
     if slots == 0 {
         return Ok(());
     }
     of_generation(&PROCESS.slots, generation).store(slots as u32, Relaxed);
     // SAFETY: fresh slots, mapped for good.
-    unsafe { add_slots(generation, header.wrapping_add(SLOTS_OFFSET), slots, |slot| slot.put_into(&FRESH)) }
+    unsafe { add_slots(generation, header.wrapping_add(SLOTS_OFFSET), slots, process, |slot| slot.put_into(&FRESH)) }
 }
 
 /// Makes the memory at `base`, a spare trbuf with so many slots, this process's trbuf.
@@ -83,6 +89,19 @@ fn map_header(fd: &Fd) -> Result<(*mut u8, bool)> {
     }
     PROCESS.anonymous.store(1, Relaxed);
     Ok((sys::map_anonymous(SLOTS_OFFSET)?, false))
+}
+
+/// Lets the kernel make a page of the trbuf ready to be written, and changes nothing. That takes long, and signals come in the
+/// meantime: a child that a handler forks would then write where its parent has gone on.
+fn touch(page: *mut u8) {
+    // SAFETY: the callers' mappings; every page begins with a word.
+    unsafe { &*page.cast::<AtomicU32>() }.fetch_or(0, Relaxed);
+}
+
+/// The same for what a new owner of the slot writes first.
+pub fn touch_slot(slot: Slot) {
+    touch(slot.base.as_ptr());
+    touch(slot.region_text(0).map_addr(|address| address & !(PAGE - 1)));
 }
 
 /// Writes the header that [`map_header`] has mapped.
@@ -122,13 +141,14 @@ fn write_header(base: *mut u8, owner: &Owner, notes: u32) {
 /// The slots keep their layout, unless the environment now asks for another one and nothing is left in them.
 #[cold]
 #[inline(never)]
-pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
+pub fn take_over(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProcess) -> Result {
     let layout = owner.layout;
     let stat = fd.stat()?;
     let size = stat.st_size as u64;
     let has_holes = (stat.st_blocks as u64).saturating_mul(512) < size;
     let has_slots = size > SLOTS_OFFSET as u64;
     let (header, in_file) = if has_slots { (fd.map(0, SLOTS_OFFSET, true)?, true) } else { map_header(fd)? };
+    process.check()?;
     if in_file {
         // SAFETY: mapped above, for good.
         unsafe { control::attach(header, fd) };
@@ -138,9 +158,11 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     } else {
         begin_header(header, owner, fd, false);
     }
+    process.check()?;
     of_generation(&HEADERS, generation).store(header, Release);
     set_slot_layout(layout);
     file_table::make(generation, true)?;
+    process.check()?;
     let slots = (size.saturating_sub(SLOTS_OFFSET as u64) / layout.slot_size() as u64) as u32;
     let room = of_generation(&PROCESS.slots, generation);
     room.store(slots, Relaxed);
@@ -149,6 +171,7 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     if slots != 0 {
         let length = slots as usize * layout.slot_size();
         let first = map_slots(fd, SLOTS_OFFSET as u64, length)?;
+        process.check()?;
         let base = NonNull::new(first).ok_or(Errno(libc::ENOMEM))?;
         // SAFETY: the mapping of a trbuf's slots.
         let controls = unsafe { new_controls(base, slots as usize, layout.slot_size()) }?;
@@ -156,7 +179,8 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
         if has_holes {
             note_holes(fd, controls, slots as usize);
         }
-        complete = write_out_chunk(controls, slots as usize);
+        complete = write_out_chunk(controls, slots as usize, process);
+        process.check()?;
         if complete && wanted != layout {
             // SAFETY: nobody has got a slot yet.
             unsafe {
@@ -168,7 +192,7 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
         } else {
             // What cannot be written stays, for trace-cat.
             let offer_empty = |slot: Slot| {
-                if slot.lwp.load(Relaxed) == 0 {
+                if slot.lwp.load(Relaxed) == 0 && process.is_current() {
                     slot.put_into(&FRESH);
                 }
             };
@@ -176,6 +200,7 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
             unsafe { add_chunk(controls, slots as usize, offer_empty) };
         }
     }
+    process.check()?;
     if complete && room.load(Relaxed) == 0 {
         set_slot_layout(wanted);
         // SAFETY: the header is mapped, and this process's alone. OBSERVABLE: there are no slots of another layout.
@@ -184,17 +209,30 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner) -> Result {
     Ok(())
 }
 
-/// Adds so many slots at `first` to those of this generation, and offers each.
+/// Adds so many slots at `first` to those of this generation of the process, and offers each. `ECHILD` in a child that
+/// returns into this.
 ///
 /// # Safety
 /// The memory must be fresh slots, mapped for good.
-pub unsafe fn add_slots(generation: usize, first: *mut u8, slots: usize, offer: impl Fn(Slot)) -> Result {
+pub unsafe fn add_slots(
+    generation: usize,
+    first: *mut u8,
+    slots: usize,
+    process: WorkingProcess,
+    offer: impl Fn(Slot),
+) -> Result {
     let first = NonNull::new(first).ok_or(Errno(libc::ENOMEM))?;
     // SAFETY: the caller's, and made here.
     unsafe {
         let controls = new_controls(first, slots, slot_layout().slot_size())?;
         set_generation(controls, slots, generation);
-        add_chunk(controls, slots, offer);
+        process.check()?;
+        add_chunk(controls, slots, |slot| {
+            // A child's pool is not for its parent's slots.
+            if process.is_current() {
+                offer(slot);
+            }
+        });
     }
     Ok(())
 }
@@ -216,9 +254,9 @@ fn note_holes(fd: &Fd, first: NonNull<SlotControl>, slots: usize) {
 }
 
 /// Writes out the slots of the program before the exec; those that are empty then lose their owner. `true` if all are.
-fn write_out_chunk(first: NonNull<SlotControl>, slots: usize) -> bool {
+fn write_out_chunk(first: NonNull<SlotControl>, slots: usize, process: WorkingProcess) -> bool {
     for_each_in_chunk(first, slots, |slot| {
-        if slot.is_hole.load(Relaxed) != 0 {
+        if slot.is_hole.load(Relaxed) != 0 || !process.is_current() {
             return;
         }
         // The writer does not exist any more: an exec ends all other threads. The ranges that it has noted stay taken.
@@ -233,6 +271,9 @@ fn write_out_chunk(first: NonNull<SlotControl>, slots: usize) -> bool {
     let mut complete = true;
     for_each_in_chunk(first, slots, |slot| {
         let lwp = slot.lwp.load(Relaxed);
+        if !process.is_current() {
+            return;
+        }
         if lwp != 0 {
             slot.append_in_flight_record(0);
         }
@@ -242,39 +283,6 @@ fn write_out_chunk(first: NonNull<SlotControl>, slots: usize) -> bool {
         complete &= slot.lwp.load(Relaxed) == 0;
     });
     complete
-}
-
-/// Memory that is about to be replaced by private memory. Adjacent mappings are replaced by one.
-struct Replaced {
-    start: *mut u8,
-    end: *mut u8,
-    /// Whether all was replaced so far.
-    complete: bool,
-}
-
-impl Replaced {
-    const NONE: Replaced = Replaced { start: null_mut(), end: null_mut(), complete: true };
-
-    /// Adds a mapping of this library's; nobody needs its contents.
-    fn add(&mut self, start: *mut u8, end: *mut u8) {
-        if end == self.start {
-            self.start = start;
-        } else if start == self.end {
-            self.end = end;
-        } else {
-            self.finish();
-            (self.start, self.end) = (start, end);
-        }
-    }
-
-    /// Replaces what is still to be replaced; whether all has been.
-    fn finish(&mut self) -> bool {
-        let length = self.end as usize - self.start as usize;
-        // SAFETY: the mappings are this library's, and only returns into it are left, which write and forget.
-        self.complete &= length == 0 || unsafe { sys::replace_by_private(self.start, length) }.is_ok();
-        (self.start, self.end) = (null_mut(), null_mut());
-        self.complete
-    }
 }
 
 /// Replaces the parent's buffers by private memory, in a forked child, so that nothing that still returns can write
@@ -346,30 +354,4 @@ pub fn blank() -> bool {
 /// Maps slots. The pages of a buffer may never be touched, those of a ring soon are.
 pub fn map_slots(fd: &Fd, at: u64, length: usize) -> Result<*mut u8> {
     fd.map(at, length, !slot_layout().is_ring())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn adjacent_mappings_are_replaced_by_one() {
-        let pages = sys::map_anonymous(6 * PAGE).unwrap();
-        let page = |number: usize| pages.wrapping_add(number * PAGE);
-        // SAFETY: the mapping is this test's.
-        let filled = || (0..6).map(|number| unsafe { page(number).read() }).collect::<Vec<_>>();
-        // SAFETY: as above.
-        unsafe { pages.write_bytes(1, 6 * PAGE) };
-        let mut replaced = Replaced::NONE;
-        replaced.add(page(2), page(3));
-        replaced.add(page(1), page(2));
-        replaced.add(page(3), page(4));
-        assert_eq!(filled(), [1; 6]);
-        replaced.add(page(5), page(6));
-        assert_eq!(filled(), [1, 0, 0, 0, 1, 1]);
-        assert!(replaced.finish() && replaced.finish());
-        assert_eq!(filled(), [1, 0, 0, 0, 1, 0]);
-        // SAFETY: as above.
-        unsafe { sys::unmap(pages, 6 * PAGE) };
-    }
 }

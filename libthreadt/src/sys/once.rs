@@ -1,7 +1,7 @@
 //! Work that is done once, by the first thread that needs it, without a lock on which a signal handler could hang.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::Ordering::{Acquire, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::hold::Holder;
@@ -64,18 +64,27 @@ impl Once {
         let (me, here) = (thread_id(), stack_pointer());
         let mut progress = Progress::default();
         for _ in 0..WAITS {
-            match self.0.compare_exchange(UNDONE, Holder::new(me, here).word(), Acquire, Acquire) {
+            let own = Holder::new(me, here).word();
+            match self.0.compare_exchange(UNDONE, own, Acquire, Acquire) {
                 Ok(_) => {
                     let done = work();
                     // A child that a signal handler forked returns here, too. What it went on with was its parent's work.
                     // Where the kernel must not be asked the ID is 0.
                     let now = thread_id();
                     if now != me && now != 0 && me != 0 {
+                        // The parent's thread is not there to go on with it.
+                        let _ = self.0.compare_exchange(own, UNDONE, Release, Relaxed);
                         return self.is_done();
                     }
-                    self.0.store(if done { DONE } else { FAILED }, Release);
-                    wake_all(self.low_half());
-                    return done;
+                    // Whoever has lost patience has made it FAILED. Any other word is that of a child which has the IDs that
+                    // its parent has in another PID namespace.
+                    let result = if done { DONE } else { FAILED };
+                    if [own, FAILED].iter().any(|word| self.0.compare_exchange(*word, result, Release, Relaxed).is_ok())
+                    {
+                        wake_all(self.low_half());
+                        return done;
+                    }
+                    return self.is_done();
                 }
                 Err(DONE) => return true,
                 Err(FAILED) => return false,

@@ -4,7 +4,7 @@ use core::ffi::CStr;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::process_state::PROCESS;
+use crate::process_state::{PROCESS, WorkingProcess};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::path::{self, DIRECTORY_MAX, PATH_MAX};
 use crate::sys::{Errno, Once, Result, SetOnce, is_own_directory};
@@ -14,6 +14,12 @@ pub(super) struct Scratch {
     pub(super) path: [u8; PATH_MAX],
     pub(super) other_path: [u8; PATH_MAX],
     pub(super) text: [u8; 8192],
+}
+
+impl Scratch {
+    pub(super) const fn new() -> Scratch {
+        Scratch { path: [0; PATH_MAX], other_path: [0; PATH_MAX], text: [0; 8192] }
+    }
 }
 
 /// `THR_TRACE_DIR`, as the environment has it.
@@ -117,7 +123,8 @@ pub fn move_back() {
 ///
 /// # Safety
 /// No other thread may be using the path of the directory.
-pub(super) unsafe fn move_to_namespace(inode: u64, buffer: &mut [u8; PATH_MAX]) -> Result {
+pub(super) unsafe fn move_to_namespace(inode: u64, buffer: &mut [u8; PATH_MAX], process: WorkingProcess) -> Result {
+    process.check()?;
     let length = path().len();
     // SAFETY: the caller's.
     let moved =
@@ -133,6 +140,7 @@ pub(super) unsafe fn move_to_namespace(inode: u64, buffer: &mut [u8; PATH_MAX]) 
         Err(Errno(libc::EEXIST)) => return Err(Errno(libc::EACCES)),
         Err(errno) => return Err(errno),
     }
+    process.check()?;
     warn(
         Warning::Namespace,
         &[b"a process of another PID namespace has this one's number; its trace goes to ", path()],

@@ -5,15 +5,16 @@ use core::ffi::CStr;
 use spec::names::{FileName, PROCESS_MASK, SANDBOX_SPARES};
 
 use super::directory::{self, Scratch};
+use crate::process_state::WorkingProcess;
 use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{Errno, Fd, Result};
 
-/// Renames all files of the earlier process with our number, which began at `start`; its trbuf only if `with_trbuf`.
+/// Renames all files of the earlier process with the number of this `process`, which began at `start`; its trbuf only if `with_trbuf`.
 /// Those that may not be renamed, because they are somebody else's, stay, and are not used.
-pub(super) fn rename_all(pid: u32, start: u64, with_trbuf: bool, scratch: &mut Scratch) -> Result {
+pub(super) fn rename_all(process: WorkingProcess, start: u64, with_trbuf: bool, scratch: &mut Scratch) -> Result {
     let mut number = itoa::Buffer::new();
     let start = number.format(start).as_bytes();
-    let wanted = pid & PROCESS_MASK;
+    let wanted = process.id() & PROCESS_MASK;
     let fd = Fd::open_directory(path::join(&mut scratch.path, &[directory::path()]))?;
     loop {
         let length = fd.directory_entries(&mut scratch.text)?;
@@ -35,6 +36,8 @@ pub(super) fn rename_all(pid: u32, start: u64, with_trbuf: bool, scratch: &mut S
             if earlier {
                 let from = path::join(&mut scratch.path, &[directory::path(), b"/", name]);
                 let directory = path::join(&mut scratch.other_path, &[directory::path(), b"/"]).to_bytes();
+                // What has the number of a child's parent are the files of that.
+                process.check()?;
                 match rename(from, directory, start, name) {
                     Ok(()) | Err(Errno(libc::EACCES | libc::EPERM)) => {}
                     failed => return failed,

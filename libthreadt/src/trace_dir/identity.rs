@@ -9,7 +9,7 @@ use spec::info;
 
 use crate::clock;
 use crate::config::CONFIG;
-use crate::process_state::{self, PROCESS};
+use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{self, Once, SetOnce, decimal};
 
@@ -39,8 +39,12 @@ pub fn boot_id() -> [u8; 36] {
 fn once_per_process(word: &AtomicU64, read: impl Fn() -> u64) -> u64 {
     match word.load(Relaxed) {
         0 => {
+            let process = WorkingProcess::current();
             let value = read();
-            word.store(value, Relaxed);
+            // In a child that was forked meanwhile it is the parent's.
+            if process.is_current() {
+                word.store(value, Relaxed);
+            }
             value
         }
         value => value,

@@ -7,7 +7,7 @@ use spec::names::{FileName, PROCESS_MASK};
 use spec::record::NANOS_PER_SECOND;
 
 use super::{directory, sandbox_spares};
-use crate::process_state;
+use crate::process_state::{self, WorkingProcess};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{self, Errno, Fd, FileIdentity, Hold, Result, SetOnce};
@@ -15,6 +15,8 @@ use crate::sys::{self, Errno, Fd, FileIdentity, Hold, Result, SetOnce};
 /// The open trinfo, with a buffer that is not on a host's stack.
 pub struct InfoWriter {
     fd: Option<Fd>,
+    /// The process whose file it is: the caller's, unless that is a child which returns into its parent's work.
+    process: WorkingProcess,
     /// The file of this process's trinfo, once it has been opened.
     known: Option<FileIdentity>,
     path: [u8; PATH_MAX],
@@ -28,6 +30,7 @@ pub struct InfoWriter {
 
 static WRITER: SetOnce<InfoWriter> = SetOnce::new(InfoWriter {
     fd: None,
+    process: WorkingProcess::NONE,
     known: None,
     path: [0; PATH_MAX],
     text: [0; 4096],
@@ -71,13 +74,18 @@ fn append_held(content: impl FnOnce(&mut InfoWriter)) -> bool {
     let writer = unsafe { WRITER.get_mut() };
     // What a jump has left is closed by its note.
     core::mem::forget(writer.fd.take());
-    let is_open = writer.open();
+    let process = WorkingProcess::current();
+    writer.process = process;
+    let is_open = writer.open(process);
     if is_open {
         content(writer);
         writer.flush();
-        writer.fd = None;
     }
-    WRITING.release();
+    // A child that returns here may have opened its own since, and closed it.
+    if process.is_current() {
+        writer.fd = None;
+        WRITING.release();
+    }
     is_open
 }
 
@@ -114,22 +122,20 @@ pub fn forget() {
 }
 
 /// Opens the trinfo at `path` for appending, or makes it. The first time an existing one is that of the program before
-/// an exec; from then on the file is `known`.
-fn open(path: &CStr, known: &mut Option<FileIdentity>) -> Result<Fd> {
+/// an exec; from then on the file is `known`. Returns which one it is.
+fn open(path: &CStr, known: Option<FileIdentity>) -> Result<(Fd, FileIdentity)> {
     let flags = libc::O_WRONLY | libc::O_APPEND;
-    if let Some(identity) = *known {
+    if let Some(identity) = known {
         match Fd::open_known(path, flags, identity, true, sys::thread_id()) {
             // It was removed; what follows goes to a new one.
             Err(Errno(libc::ENOENT)) => {}
-            opened => return opened.map(|(fd, _)| fd),
+            opened => return opened.map(|(fd, _)| (fd, identity)),
         }
     }
-    let (fd, identity) = match Fd::create(path, flags) {
+    match Fd::create(path, flags) {
         Err(Errno(libc::EEXIST)) => Fd::open_trusted(path, flags).map(|(fd, identity, _)| (fd, identity)),
         created => created,
-    }?;
-    *known = Some(identity);
-    Ok(fd)
+    }
 }
 
 fn own_name() -> FileName {
@@ -166,15 +172,25 @@ pub fn hex_digit(value: u64) -> u8 {
 }
 
 impl InfoWriter {
-    fn open(&mut self) -> bool {
+    fn open(&mut self, process: WorkingProcess) -> bool {
         if sandbox_spares::hindrance().is_some() {
             return false;
         }
         let path = path::trace_file(&mut self.path, directory::path(), own_name());
         self.length = 0;
         let before = self.known;
-        match sys::repeat_if_closed(|| open(path, &mut self.known)) {
-            Ok(fd) => self.fd = Some(fd),
+        if !process.is_current() {
+            return false;
+        }
+        let opened = sys::repeat_if_closed(|| open(path, before));
+        if !process.is_current() {
+            return false;
+        }
+        match opened {
+            Ok((fd, identity)) => {
+                self.known = Some(identity);
+                self.fd = Some(fd);
+            }
             // Something else has the name.
             Err(errno) if errno.is_foreign_file() && self.known.is_none() => {
                 warn(Warning::Info, &[b"'", path.to_bytes(), b"' is not used: ", errno_text(errno)]);
@@ -196,7 +212,9 @@ impl InfoWriter {
     /// Writes what was added; whether all has been written that was added since the file was opened. The records are
     /// complete without this file, so nothing else depends on it.
     pub fn flush(&mut self) -> bool {
-        if let (Some(fd), Some(text)) = (&self.fd, self.text.get(..self.length)) {
+        if let (Some(fd), Some(text)) = (&self.fd, self.text.get(..self.length))
+            && self.process.is_current()
+        {
             self.has_failed |= fd.write(text).is_err();
         }
         self.length = 0;

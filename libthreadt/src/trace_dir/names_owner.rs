@@ -9,7 +9,7 @@ use spec::names::{FileName, PROCESS_MASK};
 
 use super::directory::{self, Scratch};
 use super::{earlier_files, identity, recorded_parent, shared_clock, spare_trbufs, user_directory};
-use crate::process_state::{self, GENERATIONS, PROCESS};
+use crate::process_state::{self, GENERATIONS, PLACES, PROCESS, WorkingProcess, of_process};
 use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{self, Errno, Fd, FileIdentity, Result, SetOnce, set_owner_of_new_files, user_id};
 
@@ -28,10 +28,9 @@ enum NamesHolder {
     Dead(u64),
 }
 
-static SCRATCH: SetOnce<Scratch> =
-    SetOnce::new(Scratch { path: [0; PATH_MAX], other_path: [0; PATH_MAX], text: [0; 8192] });
+static SCRATCH: [SetOnce<Scratch>; PLACES] = [const { SetOnce::new(Scratch::new()) }; PLACES];
 /// The trbufs that this process has made or taken over, by generation.
-static TRBUFS: [ClaimedFile; GENERATIONS] = [const { ClaimedFile::new() }; GENERATIONS];
+static TRBUFS: [[ClaimedFile; GENERATIONS]; PLACES] = [const { [const { ClaimedFile::new() }; GENERATIONS] }; PLACES];
 
 struct ClaimedFile {
     identity: SetOnce<FileIdentity>,
@@ -48,74 +47,99 @@ impl ClaimedFile {
 }
 
 fn trbuf(generation: usize) -> &'static ClaimedFile {
-    process_state::of_generation(&TRBUFS, generation)
+    trbuf_of(WorkingProcess::current(), generation)
+}
+
+fn trbuf_of(process: WorkingProcess, generation: usize) -> &'static ClaimedFile {
+    process_state::of_generation(of_process(&TRBUFS, process), generation)
+}
+
+/// # Safety
+/// One thread of the process at a time may use it.
+unsafe fn scratch_of(process: WorkingProcess) -> &'static mut Scratch {
+    // SAFETY: the caller's.
+    unsafe { of_process(&SCRATCH, process).get_mut() }
 }
 
 /// Takes this process's names in the directory, or in a subdirectory for its user or its PID namespace. `EEXIST` if another,
-/// living process has them there too.
+/// living process has them there too; `ECHILD` in a child of `process` that returns into this.
 ///
 /// # Safety
 /// One thread of the process may call this, before any other uses a path of this generation of its files.
-pub unsafe fn claim(generation: usize) -> Result<ClaimedTrbuf> {
+pub unsafe fn claim(generation: usize, process: WorkingProcess) -> Result<ClaimedTrbuf> {
     // SAFETY: the caller's.
     unsafe {
-        let scratch = SCRATCH.get_mut();
+        let scratch = scratch_of(process);
         if generation == 0 {
+            process.check()?;
             spare_trbufs::find_keeper();
-            if user_directory::enter(user_id(), false, scratch) {
+            if user_directory::enter(user_id(), false, scratch, process) {
                 set_owner_of_new_files(user_id());
             }
         }
-        let mut claimed = try_claim(generation, scratch)?;
+        let mut claimed = try_claim(generation, scratch, process)?;
         if claimed.is_none() {
-            directory::move_to_namespace(identity::pid_namespace(), &mut scratch.path)?;
-            claimed = try_claim(generation, scratch)?;
+            directory::move_to_namespace(identity::pid_namespace(), &mut scratch.path, process)?;
+            claimed = try_claim(generation, scratch, process)?;
         }
-        let own = trbuf(generation);
-        trbuf_path(own.path.get_mut());
+        process.check()?;
+        let own = trbuf_of(process, generation);
+        trbuf_path(own.path.get_mut(), process);
         let (trbuf, identity) = claimed.ok_or(Errno(libc::EEXIST))?;
         *own.identity.get_mut() = identity;
         Ok(trbuf)
     }
 }
 
-fn trbuf_path(buffer: &mut [u8; PATH_MAX]) -> &CStr {
-    path::trace_file(buffer, directory::path(), FileName::Buffers(process_state::id() & PROCESS_MASK))
+fn trbuf_path(buffer: &mut [u8; PATH_MAX], process: WorkingProcess) -> &CStr {
+    path::trace_file(buffer, directory::path(), FileName::Buffers(process.id() & PROCESS_MASK))
 }
 
 /// Takes the names; `None` if another, living process has them.
-fn try_claim(generation: usize, scratch: &mut Scratch) -> Result<Option<(ClaimedTrbuf, FileIdentity)>> {
-    let pid = process_state::id();
+fn try_claim(
+    generation: usize,
+    scratch: &mut Scratch,
+    process: WorkingProcess,
+) -> Result<Option<(ClaimedTrbuf, FileIdentity)>> {
+    let path = trbuf_path(&mut scratch.path, process);
+    process.check()?;
     // OBSERVABLE: the first file that is made; the process that makes it owns the names.
-    let path = trbuf_path(&mut scratch.path);
     let mut created = match spare_trbufs::take(path, &mut scratch.other_path) {
         Some(taken) => Ok(taken),
         None => create(path),
     };
     if created.as_ref().err() == Some(&Errno(libc::EEXIST)) {
-        match find_holder(path, &mut scratch.text)? {
+        match find_holder(path, &mut scratch.text, process)? {
             NamesHolder::OurselvesBeforeExec(owner) => {
                 let (fd, identity, _) = Fd::open_trusted(path, libc::O_RDWR)?;
+                process.check()?;
                 shared_clock::keep(owner.realtime_offset);
                 return Ok(Some((ClaimedTrbuf::TakenOver(fd, owner), identity)));
             }
             NamesHolder::Alive => return Ok(None),
             NamesHolder::Dead(start) => {
-                earlier_files::rename_all(pid, start, true, scratch)?;
-                created = create(trbuf_path(&mut scratch.path));
+                earlier_files::rename_all(process, start, true, scratch)?;
+                let path = trbuf_path(&mut scratch.path, process);
+                process.check()?;
+                created = create(path);
             }
         }
     } else if created.is_ok()
-        && let Err(errno) = rename_files_of_ended(pid, scratch)
+        && let Err(errno) = rename_files_of_ended(process, scratch)
     {
-        let _ = path::unlink(trbuf_path(&mut scratch.path));
+        let path = trbuf_path(&mut scratch.path, process);
+        process.check()?;
+        let _ = path::unlink(path);
         return Err(errno);
     }
     let (fd, identity) = created?;
+    process.check()?;
     shared_clock::share(scratch);
     let owner = identity::owner();
     if generation == 0 && PROCESS.unrecorded_parent.load(Relaxed) == 0 {
-        PROCESS.unrecorded_parent.store(recorded_parent::find(&owner, scratch), Relaxed);
+        let parent = recorded_parent::find(&owner, scratch);
+        process.check()?;
+        PROCESS.unrecorded_parent.store(parent, Relaxed);
     }
     Ok(Some((ClaimedTrbuf::New(fd, owner), identity)))
 }
@@ -131,8 +155,9 @@ fn create(path: &CStr) -> Result<(Fd, FileIdentity)> {
 
 /// Renames the files of an earlier process with this number that has ended in order: it has left no trbuf, but the others.
 #[inline(never)]
-fn rename_files_of_ended(pid: u32, scratch: &mut Scratch) -> Result {
-    let info = path::trace_file(&mut scratch.path, directory::path(), FileName::Info(pid & PROCESS_MASK));
+fn rename_files_of_ended(process: WorkingProcess, scratch: &mut Scratch) -> Result {
+    let name = FileName::Info(process.id() & PROCESS_MASK);
+    let info = path::trace_file(&mut scratch.path, directory::path(), name);
     let start = match Fd::open_trusted(info, libc::O_RDONLY) {
         Ok((file, ..)) => {
             let length = file.read_at(&mut scratch.text, 0)?;
@@ -143,18 +168,19 @@ fn rename_files_of_ended(pid: u32, scratch: &mut Scratch) -> Result {
         Err(Errno(libc::EBADF)) => return Err(Errno(libc::EBADF)),
         Err(_) => return Ok(()),
     };
-    earlier_files::rename_all(pid, start, false, scratch)
+    earlier_files::rename_all(process, start, false, scratch)
 }
 
 /// Finds the process that made the trbuf at `path`. `page` is overwritten.
 // Not inlined, as what else is seldom needed here, because a first record is made on the host's stack.
 #[cold]
 #[inline(never)]
-fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
+fn find_holder(path: &CStr, page: &mut [u8], process: WorkingProcess) -> Result<NamesHolder> {
     let (fd, ..) = Fd::open_trusted(path, libc::O_RDONLY)?;
     let length = fd.read_at(page.get_mut(..PAGE).unwrap_or_default(), 0)?;
     let owner = Owner::parse(page.get(..length).unwrap_or(b""));
     let ourselves = identity::owner();
+    process.check()?;
     if let Ok(owner) = owner {
         if ourselves.start_time != 0 && owner.is_same_process(&ourselves) {
             return Ok(NamesHolder::OurselvesBeforeExec(owner));
@@ -172,6 +198,7 @@ fn find_holder(path: &CStr, page: &mut [u8]) -> Result<NamesHolder> {
         _ => return Ok(NamesHolder::Alive),
     }
     if page.iter().take(length).all(|&byte| byte == 0) {
+        process.check()?;
         // Whoever made it did not get as far as to record.
         let _ = path::unlink(path);
     }
@@ -204,9 +231,9 @@ pub fn owner_of_files(generation: usize) -> u32 {
 ///
 /// # Safety
 /// As [`give_up_trbuf`].
-pub unsafe fn move_to_user(uid: u32) -> bool {
+pub unsafe fn move_to_user(uid: u32, process: WorkingProcess) -> bool {
     // SAFETY: the caller's.
-    unsafe { user_directory::enter(uid, true, SCRATCH.get_mut()) }
+    unsafe { user_directory::enter(uid, true, scratch_of(process), process) }
 }
 
 /// Removes the trbuf of the files that this process has left, all of which has been written.
@@ -226,7 +253,7 @@ pub fn abandon_trbuf(generation: usize) {
 pub unsafe fn give_up_trbuf(is_blank: bool) {
     let own = path::in_buffer(trbuf(process_state::generation()).path.get());
     // SAFETY: the caller's.
-    if !(is_blank && spare_trbufs::leave(own, unsafe { &mut SCRATCH.get_mut().path })) {
+    if !(is_blank && spare_trbufs::leave(own, unsafe { &mut scratch_of(WorkingProcess::current()).path })) {
         let _ = path::unlink(own);
     }
 }
@@ -237,5 +264,5 @@ pub unsafe fn give_up_trbuf(is_blank: bool) {
 /// As [`give_up_trbuf`].
 pub unsafe fn remove_spares() {
     // SAFETY: the caller's.
-    spare_trbufs::remove_all(unsafe { &mut SCRATCH.get_mut().path });
+    spare_trbufs::remove_all(unsafe { &mut scratch_of(WorkingProcess::current()).path });
 }

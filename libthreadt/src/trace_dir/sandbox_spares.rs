@@ -47,8 +47,7 @@ static MAKER: AtomicU64 = AtomicU64::new(0);
 /// This process, or one that it was forked from, has been given another ID than the kernel shows it.
 static IS_RENUMBERED: AtomicBool = AtomicBool::new(false);
 
-static SCRATCH: SetOnce<Scratch> =
-    SetOnce::new(Scratch { path: [0; PATH_MAX], other_path: [0; PATH_MAX], text: [0; 8192] });
+static SCRATCH: SetOnce<Scratch> = SetOnce::new(Scratch::new());
 /// The right to use it.
 static WORKING: Hold = Hold::new();
 

@@ -16,6 +16,7 @@ use spec::names::FileName;
 use super::directory::{self, Scratch};
 use super::identity::{self, UNKNOWN_BOOT};
 use crate::clock;
+use crate::process_state::WorkingProcess;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::{Fd, Once, Result, SetOnce, path};
 
@@ -43,6 +44,7 @@ fn set(offset: i64, boot_id: [u8; 36]) {
 /// A forked child has its parent's offset, but may be in another time namespace.
 pub(super) fn share(scratch: &mut Scratch) {
     static SHARING: Once = Once::new();
+    let process = WorkingProcess::current();
     follow_time_namespace();
     SHARING.run(|| {
         if OFFSET_SET.load(Relaxed) {
@@ -51,6 +53,10 @@ pub(super) fn share(scratch: &mut Scratch) {
         let (ours, boot_id) = (clock::measure_offset(), identity::boot_id());
         // Without the file this process has a clock of its own; what it records is complete nevertheless.
         let shared = adopt_or_append(scratch, &boot_id, ours);
+        // A child that was forked meanwhile may have set it.
+        if !process.is_current() {
+            return false;
+        }
         if let Err(errno) = shared
             && errno.is_foreign_file()
         {

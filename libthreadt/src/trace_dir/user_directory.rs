@@ -8,12 +8,11 @@ use core::ffi::CStr;
 
 use super::directory::{self, Scratch};
 use super::{shared_clock, spare_trbufs};
-use crate::process_state;
-use crate::sys::path::{self, PATH_MAX};
+use crate::process_state::{self, WorkingProcess};
+use crate::sys::path;
 use crate::sys::{Errno, Hold, SetOnce, give_directory_to, is_directory_of, user_id};
 
-static SCRATCH: SetOnce<Scratch> =
-    SetOnce::new(Scratch { path: [0; PATH_MAX], other_path: [0; PATH_MAX], text: [0; 8192] });
+static SCRATCH: SetOnce<Scratch> = SetOnce::new(Scratch::new());
 /// The right to use it.
 static MAKING: Hold = Hold::new();
 
@@ -61,16 +60,19 @@ fn is_closed_to_others(directory: &CStr) -> bool {
 ///
 /// # Safety
 /// One thread of the process may call this.
-pub(super) unsafe fn enter(uid: u32, may_make: bool, scratch: &mut Scratch) -> bool {
+pub(super) unsafe fn enter(uid: u32, may_make: bool, scratch: &mut Scratch, process: WorkingProcess) -> bool {
     if directory::is_in_user_directory() {
         return false;
     }
     let Some(path) = directory::path_for_user(&mut scratch.path, uid) else { return false };
+    if !process.is_current() {
+        return false;
+    }
     if may_make {
         // Where everybody may make files, also the user itself may.
         let _ = path::make_directory(path, 0o700);
     }
-    if !is_directory_of(path, uid) {
+    if !is_directory_of(path, uid) || !process.is_current() {
         return false;
     }
     // SAFETY: the caller's.

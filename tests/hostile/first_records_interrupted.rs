@@ -1,0 +1,98 @@
+//! A signal handler that forks, or leaves by a jump, interrupts the first record of a process at each of its system calls.
+//!
+//! Whatever the handler does, no process works on with what is its parent's: nobody's files are renamed, nothing false is
+//! reported, and each process's records are as many as its calls, or are counted as lost.
+
+use std::fs;
+
+use super::super::harness::{CommandOutput, Program, SeededRandom, TestDirectory};
+use super::DONE;
+
+/// The calls of one process, as it has counted them itself.
+struct Calls {
+    pid: u32,
+    begun: u64,
+    ended: u64,
+    /// How many of those that have ended its parent had begun: whose record they are is open.
+    inherited: u64,
+}
+
+impl Calls {
+    fn parse(line: &str) -> Calls {
+        let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().unwrap()).collect();
+        let [pid, begun, ended, inherited] = numbers[..] else { panic!("{line}") };
+        Calls { pid: pid as u32, begun, ended, inherited }
+    }
+}
+
+/// What the program's processes have called, and whether the signal has come during the calls that it is for; `None`, with a message,
+/// where no process may be stopped.
+fn outcome(output: &CommandOutput) -> Option<(Vec<Calls>, bool)> {
+    if output.status.code() == Some(77) {
+        println!("skipped: no process may be stopped here");
+        return None;
+    }
+    let mut lines: Vec<&str> = output.exited(DONE).stdout_text().lines().collect();
+    let was_interrupted = lines.pop() == Some("1");
+    Some((lines.into_iter().map(Calls::parse).collect(), was_interrupted))
+}
+
+/// Lets a handler do what `way` names, `when`: after so many system calls, or `at` a time. Returns whether it came in time.
+#[track_caller]
+fn interrupt(way: &str, when: &[String]) -> Option<bool> {
+    let test = TestDirectory::new("interrupted");
+    let run = test.traced(Program::c("hostile/interrupted_first_record.c")).arg(way).args(when);
+    let (processes, was_interrupted) = outcome(&run.env("THR_TRACE_EVENTS", "sema_post").run())?;
+    let trace = test.merged();
+    for calls in processes {
+        let of_process = |record: &&&super::super::harness::Record| record.fields.pid == calls.pid;
+        let (losses, posts) = (trace.of("trace_lost"), trace.of("sema_post"));
+        let lost: u64 = losses.iter().filter(of_process).map(|record| record.get("lost")).sum();
+        let found = posts.iter().filter(of_process).count() as u64 + lost;
+        let expected = calls.ended - calls.inherited..=calls.begun + calls.inherited;
+        assert!(expected.contains(&found), "{way} {when:?}: {found} and not {expected:?} records of {}", calls.pid);
+    }
+    for entry in fs::read_dir(test.trace_directory()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let is_usual = ["tr.", "trinfo.", "trclock"].iter().any(|start| name.starts_with(start));
+        assert!(is_usual, "{way} {when:?} leaves {name}");
+    }
+    Some(was_interrupted)
+}
+
+/// Interrupts a first record after each system call of it, or after each of so many.
+#[track_caller]
+fn interrupt_at_each_step(way: &str, stride: usize) {
+    let mut steps = (0..10_000).step_by(stride);
+    let Some(after) = steps.find(|step| interrupt(way, &[step.to_string()]) != Some(true)) else {
+        panic!("a first record never ends");
+    };
+    assert!(after > 50 || interrupt(way, &["0".into()]).is_none(), "only {after} system calls");
+}
+
+#[test]
+fn a_handler_that_forks_leaves_the_parents_work_to_the_parent() {
+    interrupt_at_each_step("fork", 1);
+}
+
+#[test]
+fn a_handler_that_forks_unnoticed_leaves_the_parents_work_to_the_parent() {
+    interrupt_at_each_step("raw", 3);
+}
+
+#[test]
+fn a_handler_may_make_guests_while_files_are_made() {
+    interrupt_at_each_step("vfork", 7);
+}
+
+/// Signals that come between two system calls, as when memory is touched for the first time.
+#[test]
+fn handlers_that_come_at_any_time_leave_first_records_complete() {
+    let mut random = SeededRandom::seeded();
+    for way in ["fork", "raw"] {
+        for _ in 0..40 {
+            let microseconds = 1 + random.below(400);
+            interrupt(way, &["at".into(), microseconds.to_string()]);
+        }
+    }
+}

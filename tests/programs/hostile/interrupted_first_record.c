@@ -1,0 +1,187 @@
+// A signal handler interrupts the first record of a process: `interrupted_first_record WAY STEP`.
+//
+// The signal comes when the process has made STEP system calls in its first calls of sem_post: the program stops it there as a
+// debugger does. The handler posts twice, does what WAY names, and posts once more:
+//   none     nothing
+//   fork     forks two children by libc. Both return into what was interrupted; the first one posts before
+//   raw      the same by the system call, which no hook notices
+//   vfork    two children by vfork and posix_spawn, which end at once
+//   jump     leaves by siglongjmp; what the process does then it does from where it was
+//   deep     the same, from deeper in the stack
+//   end      the same, and then the process ends
+// Without a STEP the signal comes after a random time, up to MICROSECONDS: `interrupted_first_record WAY at MICROSECONDS`.
+//
+// Every process posts 10 times where the signal may come, and 20 times later, when the handler does nothing. Each counts its own posts beside the library. Prints
+// for each process its ID, how many posts it has begun and how many it has ended, and how many of these its parent had begun; at
+// last 1 if the signal has come in time, else 0. Ends with 7, with 77 where no process may be stopped.
+
+#define _GNU_SOURCE
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../check.h"
+
+struct calls {
+    int pid, begun, ended, inherited;
+};
+
+static struct {
+    atomic_int processes, was_interrupted;
+    struct calls calls[16];
+} *shared;
+
+static const char *way;
+static struct calls *own;
+static volatile int in_progress;
+static volatile sig_atomic_t was_handled, is_late;
+static sem_t semaphore;
+static sigjmp_buf before;
+
+static void post(int count) {
+    for (int i = 0; i < count; i++) {
+        int outer = in_progress;
+        in_progress = outer + 1;
+        own->begun++;
+        CHECK(sem_post(&semaphore) == 0);
+        own->ended++;
+        in_progress = outer;
+    }
+}
+
+// Counted as begun: those posts that the process has inherited, and that return in it as well.
+static void begin_process(void) {
+    int number = atomic_fetch_add(&shared->processes, 1);
+    CHECK(number < 16);
+    own = &shared->calls[number];
+    own->pid = (int)syscall(SYS_getpid);
+    own->inherited = in_progress;
+}
+
+static pid_t fork_unnoticed(void) {
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(SYS_fork) : "rcx", "r11", "memory");
+    return (pid_t)result;
+}
+
+static void make_guests(void) {
+    char *arguments[] = {"true", NULL};
+    pid_t child;
+    CHECK(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, (char *[]){NULL}) == 0);
+    if (vfork() == 0)
+        _exit(0);
+}
+
+static void handle(int number) {
+    int outer = in_progress;
+    (void)number;
+    if (is_late || was_handled++)
+        return;
+    atomic_store(&shared->was_interrupted, 1);
+    post(2);
+    if (strcmp(way, "jump") == 0 || strcmp(way, "deep") == 0 || strcmp(way, "end") == 0)
+        siglongjmp(before, 1);
+    if (strcmp(way, "vfork") == 0)
+        make_guests();
+    int is_raw = strcmp(way, "raw") == 0;
+    for (int i = 0; i < 2 && (is_raw || strcmp(way, "fork") == 0); i++) {
+        pid_t child = is_raw ? fork_unnoticed() : fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            begin_process();
+            if (i == 0)
+                post(2);
+            break;
+        }
+    }
+    post(1);
+    in_progress = outer;
+}
+
+static __attribute__((noinline)) void post_deep(int depth, int count) {
+    volatile char room[512];
+    room[0] = room[511] = 0;
+    if (depth == 0)
+        post(count);
+    else
+        post_deep(depth - 1, count);
+    room[1] = room[0];
+}
+
+static int run(int microseconds) {
+    struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
+    struct itimerval timer = {.it_value = {0, microseconds}};
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0 && sem_init(&semaphore, 0, 0) == 0);
+    begin_process();
+    pid_t first = own->pid;
+    if (microseconds == 0)
+        CHECK(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 && syscall(SYS_kill, first, SIGSTOP) == 0);
+    if (sigsetjmp(before, 1) == 0) {
+        if (microseconds != 0)
+            CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
+        post(10);
+    }
+    in_progress = 0;
+    is_late = 1;
+    if (strcmp(way, "deep") == 0)
+        post_deep(4, 20);
+    else if (strcmp(way, "end") != 0)
+        post(20);
+    while (wait(NULL) > 0)
+        ;
+    exit(own->pid == first ? 7 : 0);
+}
+
+// Stops the process at its system calls, and sends the signal after so many; or lets it end before. Returns its status then.
+static int interrupt(pid_t process, int step) {
+    int status;
+    CHECK(waitpid(process, &status, 0) == process);
+    if (WIFEXITED(status))
+        _exit(77);
+    CHECK(ptrace(PTRACE_SETOPTIONS, process, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) == 0);
+    for (int stops = 0; stops < 2 * step; stops++) {
+        CHECK(ptrace(PTRACE_SYSCALL, process, NULL, NULL) == 0);
+        CHECK(waitpid(process, &status, 0) == process);
+        if (WIFEXITED(status))
+            return status;
+        CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80));
+    }
+    CHECK(ptrace(PTRACE_DETACH, process, NULL, (void *)SIGALRM) == 0);
+    CHECK(waitpid(process, &status, 0) == process);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    int status;
+    CHECK(argc == 3 || argc == 4);
+    way = argv[1];
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED);
+    pid_t process = fork();
+    CHECK(process >= 0);
+    if (process == 0)
+        run(argc == 4 ? atoi(argv[3]) : 0);
+    if (argc == 3)
+        status = interrupt(process, atoi(argv[2]));
+    else
+        CHECK(waitpid(process, &status, 0) == process);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    for (int i = 0; i < shared->processes; i++) {
+        struct calls *calls = &shared->calls[i];
+        printf("%d %d %d %d\n", calls->pid, calls->begun, calls->ended, calls->inherited);
+    }
+    printf("%d\n", shared->was_interrupted);
+    fflush(stdout);
+    return 7;
+}
