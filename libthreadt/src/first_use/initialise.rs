@@ -64,11 +64,16 @@ pub fn initialise() -> bool {
         return false;
     }
     let initialised = PROCESS.initialised.run_unless_asleep(|| {
+        let is_child = CONFIGURED.is_done() && PROCESS.has_forgotten_parent.load(Relaxed) == 0;
+        if is_child {
+            // The kernel is asked for nothing before.
+            sys::user_dispatch::forget();
+        }
         let pid = sys::process_id();
         // A signal handler may fork here as well, and its child be initialised before it returns into this.
         let is_current = || sys::process_id() == pid;
         // A jump may have left this work in this process before: then nothing is a parent's.
-        if CONFIGURED.is_done() && PROCESS.has_forgotten_parent.load(Relaxed) == 0 {
+        if is_child {
             note_parent(pid);
             forget_parent(is_current);
         }
@@ -158,8 +163,7 @@ fn forget_parent(is_current: impl Fn() -> bool) {
     let slot = thread_local::current();
     let lwp = slot.map_or(0, |slot| slot.lwp.load(Relaxed));
     let is_interrupted = |slot: &storage::Slot| slot.has_record_in_progress() || slot.writer.load(Relaxed) != 0;
-    let steps: [&dyn Fn(); 8] = [
-        &sys::user_dispatch::forget,
+    let steps: [&dyn Fn(); 7] = [
         &control::detach,
         &control::forget_losses,
         &|| {

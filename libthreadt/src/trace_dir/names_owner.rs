@@ -104,7 +104,7 @@ fn try_claim(
     let path = trbuf_path(&mut scratch.path, process);
     process.check()?;
     // OBSERVABLE: the first file that is made; the process that makes it owns the names.
-    let mut created = match spare_trbufs::take(path, &mut scratch.other_path) {
+    let mut created = match spare_trbufs::take(path, &mut scratch.other_path, process) {
         Some(taken) => Ok(taken),
         None => create(path),
     };

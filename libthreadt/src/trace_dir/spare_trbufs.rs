@@ -15,7 +15,7 @@ use spec::buffer::{Header, SLOTS_OFFSET, SlotLayout};
 use spec::names::{FileName, PROCESS_MASK, SPARES};
 
 use super::directory;
-use crate::process_state;
+use crate::process_state::{self, WorkingProcess};
 use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{Fd, FileIdentity, seccomp, thread_exists};
 
@@ -50,15 +50,16 @@ fn spare_path(buffer: &mut [u8; PATH_MAX], number: u8) -> &CStr {
 }
 
 /// Gives a spare trbuf the name `own`; `None` if there is none, or the name is taken. `buffer` is overwritten.
-pub(super) fn take(own: &CStr, buffer: &mut [u8; PATH_MAX]) -> Option<(Fd, FileIdentity)> {
+pub(super) fn take(own: &CStr, buffer: &mut [u8; PATH_MAX], process: WorkingProcess) -> Option<(Fd, FileIdentity)> {
     if KEEPER.load(Relaxed) == process_state::id() {
         return None;
     }
-    (0..SPARES).find_map(|number| take_from(spare_path(buffer, number), own))
+    (0..SPARES).find_map(|number| take_from(spare_path(buffer, number), own, process))
 }
 
-fn take_from(spare: &CStr, own: &CStr) -> Option<(Fd, FileIdentity)> {
+fn take_from(spare: &CStr, own: &CStr, process: WorkingProcess) -> Option<(Fd, FileIdentity)> {
     let (fd, identity) = open_blank(spare)?;
+    process.check().ok()?;
     // OBSERVABLE: it is this process's from here on, as if it had just been made.
     path::rename(spare, own).ok()?;
     // Meanwhile another child may have taken the one that was examined, and left another one.
@@ -66,7 +67,7 @@ fn take_from(spare: &CStr, own: &CStr) -> Option<(Fd, FileIdentity)> {
         return Some((fd, identity));
     }
     let other = open_blank(own);
-    if other.is_none() {
+    if other.is_none() && process.is_current() {
         let _ = path::unlink(own);
     }
     other
@@ -118,7 +119,7 @@ mod tests {
                 Box::new(move || {
                     let at = |name| CString::new(directory.path().join(name).as_os_str().as_bytes()).unwrap();
                     let (spare, own) = (at("spare"), at(own));
-                    match take_from(&spare, &own) {
+                    match take_from(&spare, &own, WorkingProcess::current()) {
                         Some((fd, identity)) => {
                             assert!(identity.is_at(&own), "another one has the name");
                             assert_eq!(fd.stat().unwrap().st_ino, identity.inode);
