@@ -113,6 +113,13 @@ pub struct ProcessState {
     pub handler_replaces_trace: AtomicU32,
     /// 1 once it gets no records any more.
     pub handler_ended: AtomicU32,
+    /// Device and inode of the trbuf that this process has made with its first files; 0 until then. Should a jump leave that work,
+    /// the file is not another process's when it begins anew.
+    pub unfinished_trbuf: [AtomicU64; 2],
+    /// 1 from before a trbuf gets this process's name until it is noted as unfinished, or is known to have failed.
+    pub is_naming_trbuf: AtomicU32,
+    /// 1 once the files of earlier processes with this one's number are renamed.
+    pub has_renamed_earlier: AtomicU32,
     /// 1 once it was reported that somebody has removed the trbuf.
     pub removal_reported: AtomicU32,
     /// 1 if the files have been made before the first record.

@@ -85,11 +85,33 @@ fn a_handler_may_make_guests_while_files_are_made() {
     interrupt_at_each_step("vfork", 7);
 }
 
+#[test]
+fn a_first_record_that_was_left_begins_anew_at_the_next_call() {
+    interrupt_at_each_step("jump", 1);
+}
+
+/// The next calls come from deeper in the stack than the one that was left.
+#[test]
+fn a_first_record_that_was_left_begins_anew_from_deeper_in_the_stack() {
+    interrupt_at_each_step("deep", 1);
+}
+
+/// Nothing but the end of the process comes after the jump.
+#[test]
+fn a_first_record_that_was_left_begins_anew_at_the_end_of_the_process() {
+    interrupt_at_each_step("end", 1);
+}
+
+#[test]
+fn a_handler_that_ends_the_process_leaves_no_record_of_it_behind() {
+    interrupt_at_each_step("exit", 1);
+}
+
 /// Signals that come between two system calls, as when memory is touched for the first time.
 #[test]
 fn handlers_that_come_at_any_time_leave_first_records_complete() {
     let mut random = SeededRandom::seeded();
-    for way in ["fork", "raw"] {
+    for way in ["fork", "raw", "jump", "deep", "end", "exit"] {
         for _ in 0..40 {
             let microseconds = 1 + random.below(400);
             interrupt(way, &["at".into(), microseconds.to_string()]);

@@ -7,9 +7,9 @@ use spec::buffer::Owner;
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS, WorkingProcess, switch_all_off};
 use crate::storage;
-use crate::sys::{self, Errno, Result};
+use crate::sys::{self, Errno, Reentry, Result};
 use crate::trace_dir::names_owner::{self, ClaimedTrbuf};
-use crate::trace_dir::{directory, identity, info_file, sandbox_spares};
+use crate::trace_dir::{directory, identity, info_file, sandbox_spares, shared_clock};
 
 use super::process_info;
 
@@ -17,7 +17,7 @@ use super::process_info;
 ///
 /// A failure is reported once on stderr and ends all recording in this process.
 pub fn prepare_files() -> bool {
-    PROCESS.files.run_unless_asleep(|| {
+    PROCESS.files.run_unless_asleep(Reentry::BySignals, || {
         let process = WorkingProcess::current();
         // Read here, where it takes no stack but its own: it is needed deep within.
         identity::start();
@@ -30,6 +30,17 @@ pub fn prepare_files() -> bool {
         }
         prepared
     })
+}
+
+/// As [`prepare_files`], in the thread that ends the process, and also if that was at this work before: it has left the work by a
+/// jump, or interrupted it and does not return to it.
+pub fn prepare_files_at_end() -> bool {
+    PROCESS.files.give_up_own();
+    directory::give_up_own();
+    identity::give_up_own();
+    shared_clock::give_up_own();
+    info_file::give_up_own();
+    prepare_files()
 }
 
 // Not inlined, so that later threads' first records need little stack.
@@ -65,6 +76,10 @@ fn use_spare(cause: Errno) -> bool {
 unsafe fn make_trbuf(generation: usize, process: WorkingProcess) -> Result {
     // Closed, or a handler of this thread has lowered the limit on files.
     sys::repeat_if_closed(|| {
+        process.check()?;
+        if generation == 0 {
+            forget_unfinished(process);
+        }
         // SAFETY: the caller's.
         match unsafe { names_owner::claim(generation, process) }? {
             ClaimedTrbuf::New(fd, owner) => storage::make(generation, &fd, &owner, process).inspect_err(|_| {
@@ -77,6 +92,14 @@ unsafe fn make_trbuf(generation: usize, process: WorkingProcess) -> Result {
     })
 }
 
+/// Forgets what this process has made when it began this work before, and left it by a jump: no thread has a slot yet.
+fn forget_unfinished(process: WorkingProcess) {
+    if names_owner::has_unfinished_trbuf() {
+        info_file::remove();
+    }
+    storage::forget_unfinished(process);
+}
+
 /// Begins other files, in the subdirectory for the user `uid`: every thread records there from its next record on. `false` if
 /// that is not possible; then all stays as it is.
 ///
@@ -87,6 +110,8 @@ pub unsafe fn begin_files_of_user(uid: u32) -> bool {
     PROCESS.has_moved.store(1, Relaxed);
     // SAFETY: the caller's.
     let has_moved = unsafe { names_owner::move_to_user(uid, process) };
+    // What was renamed was in the other directory.
+    PROCESS.has_renamed_earlier.store(0, Relaxed);
     // SAFETY: as above.
     let begun = has_moved && unsafe { make_trbuf(1, process) }.is_ok();
     if !process.is_current() {

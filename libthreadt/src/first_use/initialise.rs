@@ -9,7 +9,7 @@ use crate::control;
 use crate::glibc::{self, next_functions};
 use crate::process_state::{self, PROCESS, ProcessState, SWITCHES, Switch, is_initialised};
 use crate::storage::{self, thread_local};
-use crate::sys::{self, Once, SetOnce, diagnostics, memory_group, seccomp, thread_word};
+use crate::sys::{self, Once, Reentry, SetOnce, diagnostics, memory_group, seccomp, thread_word};
 use crate::trace_dir::{directory, info_file};
 use crate::unwind;
 
@@ -63,7 +63,9 @@ pub fn initialise() -> bool {
     if !glibc::is_relocated() || CONFIGURED.is_done() && !owns_memory() {
         return false;
     }
-    let initialised = PROCESS.initialised.run_unless_asleep(|| {
+    // Only to configure the library other functions are called.
+    let reentry = if CONFIGURED.is_done() { Reentry::BySignals } else { Reentry::ByCalls };
+    let initialised = PROCESS.initialised.run_unless_asleep(reentry, || {
         let is_child = CONFIGURED.is_done() && PROCESS.has_forgotten_parent.load(Relaxed) == 0;
         if is_child {
             // The kernel is asked for nothing before.
@@ -81,7 +83,7 @@ pub fn initialise() -> bool {
             return false;
         }
         PROCESS.has_forgotten_parent.store(1, Relaxed);
-        CONFIGURED.run(|| {
+        CONFIGURED.run_calling_others(|| {
             configure();
             true
         });
@@ -103,6 +105,15 @@ pub fn initialise() -> bool {
         prepare_files();
     }
     initialised
+}
+
+/// As [`initialise`], in the thread that ends the process, and also if that has left the initialisation of a forked child by a jump, or
+/// interrupted it and does not return to it.
+pub fn initialise_at_end() -> bool {
+    if CONFIGURED.is_done() {
+        PROCESS.initialised.give_up_own();
+    }
+    initialise()
 }
 
 /// Whether the memory with the wiped page is this process's own, and not that of a process that the kernel has forked

@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use spec::buffer::NOTE_ENDED;
 
-use crate::first_use::process_info;
+use crate::first_use::{initialise_at_end, prepare_files_at_end, process_info};
 use crate::process_state::{self, GENERATIONS, PROCESS, WorkingProcess};
 use crate::storage::{self, ALL_REGIONS, Slot, WriteRight, for_each_slot, slot_layout, thread_local};
 use crate::sys::{self, Errno, seccomp};
@@ -183,12 +183,24 @@ fn note_end() {
     (0..GENERATIONS).for_each(|generation| storage::add_note(generation, NOTE_ENDED));
 }
 
+/// Makes the files of a process that has only records without a slot: the thread that made the files has left that work by a jump, or
+/// ends the process in a signal handler that has interrupted it. `true` if there are files now.
+#[cold]
+fn prepare_for_left_records() -> bool {
+    initialise_at_end() && prepare_files_at_end()
+}
+
 /// The process is about to end: writes all that can be written.
 ///
 /// The trbuf is removed, or left to the next child, if all of it was written and no thread has recorded since this began.
 /// Otherwise a record may be on its way to its file when the process dies, and only the trbuf says which bytes belong there.
 pub fn finish() {
-    if !PROCESS.files.is_done() || process_state::is_vfork_child() {
+    // A process that has recorded nothing makes no system call: it may have forbidden itself any.
+    let is_prepared = PROCESS.files.is_done();
+    if !is_prepared && !recorder::has_records_without_slot()
+        || process_state::is_vfork_child()
+        || !is_prepared && !prepare_for_left_records()
+    {
         return;
     }
     if must_keep_rings() {

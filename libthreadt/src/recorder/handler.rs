@@ -93,10 +93,10 @@ fn is_in_force() -> bool {
         PROCESS.records_directly.store(1, Relaxed);
         return false;
     }
-    (SEARCHED.is_done() || SEARCHED.run(search))
+    (SEARCHED.is_done() || SEARCHED.run_calling_others(search))
         && (thread_word::is_handling()
             || PROCESS.handler.is_done()
-            || !process_state::is_vfork_child() && PROCESS.handler.run(begin))
+            || !process_state::is_vfork_child() && PROCESS.handler.run_calling_others(begin))
 }
 
 /// Searches for the handler's functions in the objects that were loaded behind this library.

@@ -24,4 +24,4 @@ pub use slot_adoption::claim_slot;
 pub use slot_adoption::pthread_self;
 pub use stack_record::{put_mutex, put_result, put_stack};
 pub use switches::{begin_thread, records, switch, switch_at};
-pub use thread_slot::{slot_or_claim, take_over_last_losses};
+pub use thread_slot::{has_records_without_slot, slot_or_claim, take_over_last_losses};

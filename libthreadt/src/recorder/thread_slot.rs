@@ -16,9 +16,9 @@ use crate::clock;
 use crate::control;
 use crate::first_use::{initialise, prepare_files};
 use crate::process_state::{self, PROCESS, WorkingProcess};
-use crate::storage::kept_records::{Kept, keep, take_first};
+use crate::storage::kept_records::{Kept, has_some, keep, move_first, take_back};
 use crate::storage::{self, Slot, thread_local};
-use crate::sys::{Errno, thread_id, thread_word};
+use crate::sys::{Errno, thread_exists, thread_id, thread_word};
 use crate::trace_dir::sandbox_spares;
 
 /// This thread's slot; it claims one if it has none. If that fails, `records`, whose time is a reading `time` of the
@@ -97,23 +97,24 @@ fn keep_all(time: u64, lines: &[UntimedRecord]) -> u32 {
 /// Appends to the slot the records of its thread that were kept.
 fn append_kept(slot: Slot) {
     let lwp = slot.lwp.load(Relaxed);
-    while let Some(record) = take_first(|other| other == lwp) {
-        append(slot, record.time, &[record.line]);
-    }
+    while move_first(|other| other == lwp, |record| append(slot, record.time, &[record.line])).is_some() {}
 }
 
 /// Gives what was kept of threads that have made no record since, each a slot.
 fn write_kept() {
-    while let Some(record) = take_first(|_| true) {
+    // This thread goes on with nothing that it has left or interrupted.
+    take_back(|lwp| lwp == thread_id() || !thread_exists(process_state::id(), lwp));
+    let write = |record: Kept| {
         let Some(slot) = claim_slot_for(record.lwp, record.tid) else {
             lose_without_slot(1, Errno(libc::ENOMEM), record.time);
-            continue;
+            return;
         };
         append(slot, record.time, &[record.line]);
         append_kept(slot);
         slot.end();
         storage::release_slot(slot);
-    }
+    };
+    while move_first(|_| true, write).is_some() {}
 }
 
 /// Counts records whose thread has no slot; always `None`.
@@ -141,6 +142,11 @@ fn lose_muted(records: u32) -> Option<Slot> {
         None => return lose_without_slot(records, cause, 0),
     }
     None
+}
+
+/// Whether the files would have records, or losses, that are nowhere else yet.
+pub fn has_records_without_slot() -> bool {
+    !handler::is_instead_of_trace() && (has_some() || control::words().lost_without_slot.load(Relaxed) != 0)
 }
 
 /// Writes what is kept of threads without a slot, and gives what such threads have lost to the thread that ends the process.

@@ -2,7 +2,8 @@
 //! signal handler has interrupted there, or by another one that does not go on. They are kept until there is a slot for them.
 //!
 //! An entry is one thread's from the moment in which that has stored its LWP there, and can be read once it has a number. Whoever
-//! removes the number has the record, and frees the entry. No two records have the same number.
+//! marks the number as [`TAKEN`] has the record, and frees the entry when it is somewhere else: should a jump leave that, the record
+//! is still here. No two records have the same number.
 
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -35,6 +36,9 @@ pub struct Kept {
 }
 
 static RECORDS: [KeptRecord; 256] = [const { KeptRecord::new() }; 256];
+/// Set in the number of a record that is being put somewhere else.
+const TAKEN: u64 = 1 << 63;
+
 /// How many records were kept.
 static KEPT: AtomicU64 = AtomicU64::new(0);
 
@@ -63,20 +67,24 @@ impl KeptRecord {
     fn number_of(&self, is_meant: impl Fn(u32) -> bool) -> Option<u64> {
         let number = self.number.load(Acquire);
         let lwp = self.lwp.load(Relaxed);
-        (number != 0 && lwp != 0 && is_meant(lwp)).then_some(number)
+        (number != 0 && number & TAKEN == 0 && lwp != 0 && is_meant(lwp)).then_some(number)
     }
 
-    /// Takes the record with this number out; `None` if another thread has.
+    /// Marks the record with this number as taken and returns it; `None` if another thread has.
     fn take(&self, number: u64) -> Option<Kept> {
         // ORDERING: Acquire pairs with the Release in `store`.
-        self.number.compare_exchange(number, 0, Acquire, Relaxed).ok()?;
+        self.number.compare_exchange(number, number | TAKEN, Acquire, Relaxed).ok()?;
         // SAFETY: `store` has put a reference to a static there before it stored the number.
         let kind = unsafe { &*self.kind.load(Relaxed) };
         let line = UntimedRecord { kind, arguments: self.arguments.each_ref().map(|word| word.load(Relaxed)) };
         let (lwp, tid, time) = (self.lwp.load(Relaxed), self.tid.load(Relaxed), self.time.load(Relaxed));
+        Some(Kept { lwp, tid, time, line })
+    }
+
+    fn free(&self) {
+        self.number.store(0, Relaxed);
         // ORDERING: Release pairs with the Acquire in `keep`: the entry's next user stores after this has read.
         self.lwp.store(0, Release);
-        Some(Kept { lwp, tid, time, line })
     }
 }
 
@@ -89,16 +97,32 @@ pub fn keep(record: &Kept) -> bool {
     })
 }
 
-/// Takes out the first record of the threads that are meant.
-pub fn take_first(is_meant: impl Fn(u32) -> bool) -> Option<Kept> {
+/// Gives `put` the first record of the threads that are meant, and forgets it afterwards; `None` if there is none.
+pub fn move_first<R>(is_meant: impl Fn(u32) -> bool, put: impl FnOnce(Kept) -> R) -> Option<R> {
     while KEPT.load(Relaxed) != 0 {
         let numbered = RECORDS.iter().filter_map(|entry| Some((entry.number_of(&is_meant)?, entry)));
         let (number, first) = numbered.min_by_key(|(number, _)| *number)?;
         if let Some(record) = first.take(number) {
-            return Some(record);
+            let result = put(record);
+            first.free();
+            return Some(result);
         }
     }
     None
+}
+
+/// Lets the records be taken again that threads which are `gone` were putting somewhere else, or have left by a jump.
+pub fn take_back(is_gone: impl Fn(u32) -> bool) {
+    for entry in RECORDS.iter().filter(|entry| entry.number.load(Relaxed) & TAKEN != 0) {
+        if is_gone(entry.lwp.load(Relaxed)) {
+            entry.number.fetch_and(!TAKEN, Relaxed);
+        }
+    }
+}
+
+/// Whether there are records that nobody has taken out.
+pub fn has_some() -> bool {
+    KEPT.load(Relaxed) != 0 && RECORDS.iter().any(|entry| entry.number_of(|_| true).is_some())
 }
 
 /// Forgets all records, in a forked child: they are its parent's.
@@ -121,7 +145,7 @@ mod tests {
             let line = UntimedRecord { kind: &id::SEMA_POST_0, arguments: [number, 0, 0, 0, 0] };
             keep(&Kept { lwp, tid: 1, time: 2, line })
         };
-        let take = |lwp: u32| take_first(|other| other == lwp).map(|record| record.line.arguments[0]);
+        let take = |lwp: u32| move_first(|other| other == lwp, |record| record.line.arguments[0]);
         assert!((0..200).all(|number| kept(1 + number as u32 % 2, number)));
         assert_eq!([take(1), take(1), take(2), take(3)], [Some(0), Some(2), Some(1), None]);
         // A free entry before used ones is taken first.
@@ -129,6 +153,16 @@ mod tests {
         let rest: Vec<_> = core::iter::from_fn(|| take(1)).collect();
         let expected: Vec<_> = (4..200).step_by(2).chain(200..259).collect();
         assert_eq!(rest, expected);
+        // A jump leaves the record that is being put somewhere.
+        assert!(kept(3, 300) && kept(3, 301));
+        let left = RECORDS.iter().find(|entry| entry.lwp.load(Relaxed) == 3).unwrap();
+        left.take(left.number_of(|_| true).unwrap()).unwrap();
+        assert_eq!(take(3), Some(301));
+        take_back(|lwp| lwp == 2);
+        assert_eq!(take(3), None);
+        take_back(|lwp| lwp == 3);
+        assert_eq!([take(3), take(3)], [Some(300), None]);
+        assert!(kept(2, 0));
         forget();
         assert_eq!(take(2), None);
     }

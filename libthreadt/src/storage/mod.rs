@@ -36,7 +36,7 @@ pub use ring::{give_up_oldest, is_check_point};
 pub use slot::{ALL_REGIONS, Slot, WriteRight};
 pub use slot_control::{CHANGES_SEEN_OFFSET, OWN_SWITCHES_OFFSET};
 pub use slot_reuse::{release_slot, take_slot};
-pub use slot_table::{add_note, for_each_slot, set_write_through};
+pub use slot_table::{add_note, for_each_slot, forget_unfinished, set_write_through};
 pub use stop_time::{outlast, refusal, stopped};
 pub use trbuf::{blank, forget, make, make_in_spare, take_over, touch_slot};
 

@@ -9,7 +9,7 @@ use spec::buffer::Header;
 use super::slot::Slot;
 use super::slot_control::SlotControl;
 use crate::config::CONFIG;
-use crate::process_state::{self, GENERATIONS, PROCESS, of_generation};
+use crate::process_state::{self, GENERATIONS, PROCESS, WorkingProcess, of_generation};
 use crate::sys::Pool;
 
 /// The mapped headers of the trbufs, by generation, with the file entries behind them.
@@ -84,6 +84,21 @@ pub fn set_write_through(on: bool) {
     let on = process_state::writes_through();
     // The owner of a stale slot must notice.
     for_each_slot(|slot| slot.set_flush_thresholds(on || slot.is_stale()));
+}
+
+/// Empties the table of a process whose files are not ready, so that no thread has a slot of it.
+pub fn forget_unfinished(process: WorkingProcess) {
+    let (chunks, header) = (CHUNKS.load(Relaxed), HEADERS[0].load(Relaxed));
+    if header.is_null() && chunks.is_null() || !process.is_current() {
+        return;
+    }
+    // Compared: a child that a signal handler forks here may have others when it returns.
+    let _ = CHUNKS.compare_exchange(chunks, null_mut(), Relaxed, Relaxed);
+    let _ = HEADERS[0].compare_exchange(header, null_mut(), Relaxed, Relaxed);
+    if process.is_current() {
+        PROCESS.slots[0].store(0, Relaxed);
+        FRESH.forget_all();
+    }
 }
 
 /// Empties the table in a forked child, after calling `each` with the first slot of every chunk and how many there are

@@ -58,6 +58,14 @@ impl Holder {
         here >= self.span().start && is_span_abandoned(&self.span(), here)
     }
 
+    /// The same, or no signal handler has interrupted the holder's work, all of whose functions have their stack below its place.
+    /// For work that nothing else can lead out of to `here`, also from deeper in the stack.
+    pub fn is_left(self, here: usize) -> bool {
+        let place = self.span().start;
+        // The word has the place in units.
+        is_span_abandoned(&(place..place + (1 << UNIT_BITS)), here)
+    }
+
     /// Whether a signal handler at `here` has interrupted the holder on its own stack, whichever thread that is.
     pub fn is_interrupted_at(self, here: usize) -> bool {
         is_interrupted_at(&self.span(), here)

@@ -50,7 +50,7 @@ pub use memory::{
     PAGE, barrier, is_readable, map_anonymous, map_for_process, register_barrier, replace_by_private, reserve_pages,
     unmap, wipe_on_fork,
 };
-pub use once::{Once, SetOnce};
+pub use once::{Once, Reentry, SetOnce};
 pub use open::{
     FileIdentity, give_directory_to, is_directory_of, is_own_directory, read_proc, repeat_if_closed,
     set_owner_of_new_files,

@@ -25,6 +25,15 @@ const FAILED: u64 = 2;
 const WAITS: u32 = 2500;
 const WAIT: i64 = 2_000_000;
 
+/// What may lead a thread from work that it is doing to the same work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reentry {
+    /// A signal handler alone: the work makes system calls and nothing else that is not this library's.
+    BySignals,
+    /// Also functions that the work calls, which may be another interposer's, or the user's.
+    ByCalls,
+}
+
 impl Once {
     /// Work that has not begun.
     pub const fn new() -> Once {
@@ -45,22 +54,36 @@ impl Once {
 
     /// Does the work unless it has been done, and returns whether it is done now.
     ///
-    /// A thread that finds another one at work waits for it. A thread that finds itself at work (in a signal handler,
-    /// or in an allocator that uses hooked functions) gets `false` at once. If the work was left, by a jump of this thread
-    /// or because the other one has gone, it begins anew.
+    /// A thread that finds another one at work waits for it. A thread that finds itself at work in a signal handler gets
+    /// `false` at once. If the work was left, by a jump of this thread or because the other one has gone, it begins anew.
     pub fn run(&self, work: impl FnOnce() -> bool) -> bool {
-        self.run_or_wait(true, work)
+        self.run_or_wait(true, Reentry::BySignals, work)
+    }
+
+    /// As [`Once::run`], for work that may lead to itself without a signal, in an allocator that uses hooked functions for example.
+    /// That it was left by a jump is then certain only where the stack has been taken back.
+    pub fn run_calling_others(&self, work: impl FnOnce() -> bool) -> bool {
+        self.run_or_wait(true, Reentry::ByCalls, work)
     }
 
     /// As [`Once::run`], but does not wait for a thread that sleeps: a signal handler may have interrupted its work, and may
     /// wait for this thread. Then this one gets `false`, and the next time, too, as long as that one sleeps.
-    pub fn run_unless_asleep(&self, work: impl FnOnce() -> bool) -> bool {
-        self.run_or_wait(false, work)
+    pub fn run_unless_asleep(&self, reentry: Reentry, work: impl FnOnce() -> bool) -> bool {
+        self.run_or_wait(false, reentry, work)
+    }
+
+    /// Lets work begin anew that this thread has left, or has interrupted for good: it ends the process and returns to nothing.
+    pub fn give_up_own(&self) {
+        let word = self.0.load(Acquire);
+        if word > FAILED && Holder::from_word(word).is_some_and(|holder| holder.lwp() == thread_id()) {
+            close_abandoned(thread_id(), None);
+            let _ = self.0.compare_exchange(word, UNDONE, Acquire, Acquire);
+        }
     }
 
     // Not inlined: a call within the work then has its stack below this one.
     #[inline(never)]
-    fn run_or_wait(&self, for_sleepers: bool, work: impl FnOnce() -> bool) -> bool {
+    fn run_or_wait(&self, for_sleepers: bool, reentry: Reentry, work: impl FnOnce() -> bool) -> bool {
         let (me, here) = (thread_id(), stack_pointer());
         let mut progress = Progress::default();
         for _ in 0..WAITS {
@@ -91,7 +114,11 @@ impl Once {
                 Err(busy) => {
                     let Some(holder) = Holder::from_word(busy) else { continue };
                     let left = if holder.lwp() == me {
-                        if !holder.is_popped(here) {
+                        let was_left = match reentry {
+                            Reentry::BySignals => holder.is_left(here),
+                            Reentry::ByCalls => holder.is_popped(here),
+                        };
+                        if !was_left {
                             return false;
                         }
                         close_abandoned(me, Some(here));
@@ -165,8 +192,8 @@ mod tests {
     #[test]
     fn work_is_done_once_and_does_not_wait_for_itself() {
         let once = Once::new();
-        assert!(once.run(|| {
-            assert!(!once.run(|| true), "re-entered");
+        assert!(once.run_calling_others(|| {
+            assert!(!once.run_calling_others(|| true), "re-entered");
             true
         }));
         assert!(once.run(|| unreachable!()));
@@ -178,6 +205,35 @@ mod tests {
         let once = Once::new();
         assert!(!once.run(|| false));
         assert!(!once.run(|| unreachable!()));
+    }
+
+    /// As after a jump to where the next call is made from deeper in the stack than the one that began the work.
+    #[test]
+    fn work_that_was_left_begins_anew_from_deeper_in_the_stack() {
+        let once = Once::new();
+        let left = Holder::new(thread_id(), stack_pointer() + 1024);
+        once.0.store(left.word(), Release);
+        assert!(!once.run_calling_others(|| true), "who called this may be at work");
+        assert!(once.run(|| true));
+    }
+
+    #[test]
+    fn a_handler_does_not_begin_the_work_anew_that_it_has_interrupted() {
+        static ONCE: Once = Once::new();
+        static RESULT: AtomicU32 = AtomicU32::new(2);
+        extern "C" fn run(_signal: libc::c_int) {
+            RESULT.store(ONCE.run(|| true).into(), Relaxed);
+        }
+        assert!(ONCE.run(|| {
+            #[expect(clippy::disallowed_methods, reason = "this thread of the test is meant to be interrupted here")]
+            // SAFETY: the handler only begins work.
+            unsafe {
+                libc::signal(libc::SIGTTIN, run as *const () as libc::sighandler_t);
+                libc::raise(libc::SIGTTIN);
+            }
+            true
+        }));
+        assert_eq!(RESULT.load(Relaxed), 0);
     }
 
     /// A signal handler forks, and both processes return into the work, which is the parent's alone.

@@ -68,7 +68,7 @@ static RELOCATED: Once = Once::new();
 /// # Safety
 /// The dynamic linker is starting the program, and has not relocated this library. No other thread runs.
 pub unsafe fn relocate() -> bool {
-    RELOCATED.run(|| {
+    RELOCATED.run_calling_others(|| {
         let (base, dynamic): (usize, usize);
         // SAFETY: two addresses of this library, relative to the instruction.
         unsafe {

@@ -56,6 +56,11 @@ impl<T: Pooled> Pool<T> {
         }
     }
 
+    /// Empties the pool, whose items nobody uses any more.
+    pub fn forget_all(&self) {
+        self.head.0.fetch_and(!ADDRESS, AcqRel);
+    }
+
     /// Takes an item out.
     pub fn take(&self) -> Option<NonNull<T>> {
         // ORDERING: Acquire pairs with the Release in `put`.

@@ -65,6 +65,11 @@ pub fn resolve() -> bool {
     RESOLVED.is_done() || RESOLVED.run(find_absolute_path)
 }
 
+/// Lets [`resolve`] begin anew in the thread that ends the process ([`Once::give_up_own`]).
+pub fn give_up_own() {
+    RESOLVED.give_up_own();
+}
+
 fn find_absolute_path() -> bool {
     // SAFETY: within RESOLVED, which all who use the path have passed.
     let directory = unsafe { DIRECTORY.get_mut() };

@@ -35,6 +35,11 @@ pub fn boot_id() -> [u8; 36] {
     *BOOT_ID.get()
 }
 
+/// Lets what is read once be read anew in the thread that ends the process ([`Once::give_up_own`]).
+pub fn give_up_own() {
+    BOOT_ID_READ.give_up_own();
+}
+
 /// The value in `word`, which `read` fills at the first call: it stays the same as long as the process lives.
 fn once_per_process(word: &AtomicU64, read: impl Fn() -> u64) -> u64 {
     match word.load(Relaxed) {

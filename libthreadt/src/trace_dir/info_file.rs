@@ -111,6 +111,13 @@ pub fn remove() {
     WRITING.release();
 }
 
+/// Lets the thread that ends the process write although it has interrupted itself there: it does not return to that.
+pub fn give_up_own() {
+    if WRITING.holder().is_some_and(|holder| holder.lwp() == sys::thread_id()) {
+        WRITING.release();
+    }
+}
+
 /// In a forked child: the thread that was writing in the parent does not exist. What it had open is closed by its note.
 pub fn forget() {
     // SAFETY: the child has no other thread. If this one forked in a handler that interrupted it here, it finds no file

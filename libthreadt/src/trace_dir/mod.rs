@@ -12,7 +12,7 @@ pub mod names_owner;
 mod present_lines;
 mod recorded_parent;
 pub mod sandbox_spares;
-mod shared_clock;
+pub mod shared_clock;
 mod spare_trbufs;
 pub mod user_directory;
 

@@ -26,6 +26,8 @@ enum NamesHolder {
     Alive,
     /// None any more; the one that made the trbuf began at this time.
     Dead(u64),
+    /// This process, which has left its claim by a jump and begins it anew.
+    OurselvesUnfinished,
 }
 
 static SCRATCH: [SetOnce<Scratch>; PLACES] = [const { SetOnce::new(Scratch::new()) }; PLACES];
@@ -103,13 +105,18 @@ fn try_claim(
 ) -> Result<Option<(ClaimedTrbuf, FileIdentity)>> {
     let path = trbuf_path(&mut scratch.path, process);
     process.check()?;
+    // If so, a jump has left this before it was noted which file got the name, if one did.
+    let was_naming = PROCESS.is_naming_trbuf.swap(1, Relaxed);
     // OBSERVABLE: the first file that is made; the process that makes it owns the names.
     let mut created = match spare_trbufs::take(path, &mut scratch.other_path, process) {
-        Some(taken) => Ok(taken),
-        None => create(path),
+        Some(taken) => note_unfinished(taken, process),
+        None => {
+            PROCESS.is_naming_trbuf.store(was_naming, Relaxed);
+            create(path, process)
+        }
     };
     if created.as_ref().err() == Some(&Errno(libc::EEXIST)) {
-        match find_holder(path, &mut scratch.text, process)? {
+        match find_holder(path, &mut scratch.text, was_naming != 0, process)? {
             NamesHolder::OurselvesBeforeExec(owner) => {
                 let (fd, identity, _) = Fd::open_trusted(path, libc::O_RDWR)?;
                 process.check()?;
@@ -119,18 +126,27 @@ fn try_claim(
             NamesHolder::Alive => return Ok(None),
             NamesHolder::Dead(start) => {
                 earlier_files::rename_all(process, start, true, scratch)?;
-                let path = trbuf_path(&mut scratch.path, process);
                 process.check()?;
-                created = create(path);
+                PROCESS.has_renamed_earlier.store(1, Relaxed);
+                created = create(trbuf_path(&mut scratch.path, process), process);
+            }
+            NamesHolder::OurselvesUnfinished => {
+                process.check()?;
+                let _ = path::unlink(path);
+                created = create(path, process);
             }
         }
-    } else if created.is_ok()
-        && let Err(errno) = rename_files_of_ended(process, scratch)
-    {
-        let path = trbuf_path(&mut scratch.path, process);
+    }
+    // What has our names after a claim that was left may be our own.
+    if created.is_ok() && PROCESS.has_renamed_earlier.load(Relaxed) == 0 {
+        if let Err(errno) = rename_files_of_ended(process, scratch) {
+            let path = trbuf_path(&mut scratch.path, process);
+            process.check()?;
+            let _ = path::unlink(path);
+            return Err(errno);
+        }
         process.check()?;
-        let _ = path::unlink(path);
-        return Err(errno);
+        PROCESS.has_renamed_earlier.store(1, Relaxed);
     }
     let (fd, identity) = created?;
     process.check()?;
@@ -145,12 +161,34 @@ fn try_claim(
 }
 
 /// Makes the trbuf. One that the host has closed at once is removed: the next attempt would take it for another process's.
-fn create(path: &CStr) -> Result<(Fd, FileIdentity)> {
-    let created = Fd::create(path, libc::O_RDWR);
-    if created.as_ref().err() == Some(&Errno(libc::EBADF)) {
-        let _ = path::unlink(path);
+fn create(path: &CStr, process: WorkingProcess) -> Result<(Fd, FileIdentity)> {
+    process.check()?;
+    let was_naming = PROCESS.is_naming_trbuf.swap(1, Relaxed);
+    let created = Fd::create(path, libc::O_RDWR).and_then(|made| note_unfinished(made, process));
+    if let Err(errno) = created
+        && process.is_current()
+    {
+        if errno == Errno(libc::EBADF) {
+            let _ = path::unlink(path);
+        }
+        PROCESS.is_naming_trbuf.store(was_naming, Relaxed);
     }
     created
+}
+
+/// Notes which file this process's new trbuf is, so that it is recognised if a jump leaves what follows.
+fn note_unfinished(made: (Fd, FileIdentity), process: WorkingProcess) -> Result<(Fd, FileIdentity)> {
+    process.check()?;
+    let [device, inode] = &PROCESS.unfinished_trbuf;
+    device.store(made.1.device, Relaxed);
+    inode.store(made.1.inode, Relaxed);
+    PROCESS.is_naming_trbuf.store(0, Relaxed);
+    Ok(made)
+}
+
+/// Whether this process has made a trbuf, whatever has become of it.
+pub fn has_unfinished_trbuf() -> bool {
+    PROCESS.unfinished_trbuf[1].load(Relaxed) != 0
 }
 
 /// Renames the files of an earlier process with this number that has ended in order: it has left no trbuf, but the others.
@@ -171,14 +209,24 @@ fn rename_files_of_ended(process: WorkingProcess, scratch: &mut Scratch) -> Resu
     earlier_files::rename_all(process, start, false, scratch)
 }
 
-/// Finds the process that made the trbuf at `path`. `page` is overwritten.
+/// Finds the process that made the trbuf at `path`; this one, if it `was_naming` a trbuf and that is still blank. `page` is
+/// overwritten.
 // Not inlined, as what else is seldom needed here, because a first record is made on the host's stack.
 #[cold]
 #[inline(never)]
-fn find_holder(path: &CStr, page: &mut [u8], process: WorkingProcess) -> Result<NamesHolder> {
-    let (fd, ..) = Fd::open_trusted(path, libc::O_RDONLY)?;
+fn find_holder(path: &CStr, page: &mut [u8], was_naming: bool, process: WorkingProcess) -> Result<NamesHolder> {
+    let (fd, identity, _) = Fd::open_trusted(path, libc::O_RDONLY)?;
+    if has_unfinished_trbuf()
+        && PROCESS.unfinished_trbuf.each_ref().map(|word| word.load(Relaxed)) == [identity.device, identity.inode]
+    {
+        return Ok(NamesHolder::OurselvesUnfinished);
+    }
     let length = fd.read_at(page.get_mut(..PAGE).unwrap_or_default(), 0)?;
     let owner = Owner::parse(page.get(..length).unwrap_or(b""));
+    let is_blank = page.iter().take(length).all(|&byte| byte == 0);
+    if is_blank && was_naming {
+        return Ok(NamesHolder::OurselvesUnfinished);
+    }
     let ourselves = identity::owner();
     process.check()?;
     if let Ok(owner) = owner {
@@ -197,7 +245,7 @@ fn find_holder(path: &CStr, page: &mut [u8], process: WorkingProcess) -> Result<
         // Where leases cannot be relied on, the process of the other namespace is taken for alive.
         _ => return Ok(NamesHolder::Alive),
     }
-    if page.iter().take(length).all(|&byte| byte == 0) {
+    if is_blank {
         process.check()?;
         // Whoever made it did not get as far as to record.
         let _ = path::unlink(path);

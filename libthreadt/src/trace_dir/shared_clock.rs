@@ -20,6 +20,7 @@ use crate::process_state::WorkingProcess;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::{Fd, Once, Result, SetOnce, path};
 
+static SHARING: Once = Once::new();
 /// The offset is set, in this process or in one that it was forked from.
 static OFFSET_SET: AtomicBool = AtomicBool::new(false);
 /// The boot in which that was.
@@ -43,7 +44,6 @@ fn set(offset: i64, boot_id: [u8; 36]) {
 ///
 /// A forked child has its parent's offset, but may be in another time namespace.
 pub(super) fn share(scratch: &mut Scratch) {
-    static SHARING: Once = Once::new();
     let process = WorkingProcess::current();
     follow_time_namespace();
     SHARING.run(|| {
@@ -67,6 +67,11 @@ pub(super) fn share(scratch: &mut Scratch) {
         set(shared.unwrap_or(ours), boot_id);
         true
     });
+}
+
+/// Lets [`share`] begin anew in the thread that ends the process ([`Once::give_up_own`]).
+pub fn give_up_own() {
+    SHARING.give_up_own();
 }
 
 /// Makes the offset of this process that of the directory to which it has moved, if that has none.

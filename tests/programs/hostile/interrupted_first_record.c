@@ -9,6 +9,7 @@
 //   jump     leaves by siglongjmp; what the process does then it does from where it was
 //   deep     the same, from deeper in the stack
 //   end      the same, and then the process ends
+//   exit     ends the process
 // Without a STEP the signal comes after a random time, up to MICROSECONDS: `interrupted_first_record WAY at MICROSECONDS`.
 //
 // Every process posts 10 times where the signal may come, and 20 times later, when the handler does nothing. Each counts its own posts beside the library. Prints
@@ -92,6 +93,8 @@ static void handle(int number) {
     post(2);
     if (strcmp(way, "jump") == 0 || strcmp(way, "deep") == 0 || strcmp(way, "end") == 0)
         siglongjmp(before, 1);
+    if (strcmp(way, "exit") == 0)
+        exit(7);
     if (strcmp(way, "vfork") == 0)
         make_guests();
     int is_raw = strcmp(way, "raw") == 0;
@@ -125,11 +128,11 @@ static int run(int microseconds) {
     CHECK(sigaction(SIGALRM, &action, NULL) == 0 && sem_init(&semaphore, 0, 0) == 0);
     begin_process();
     pid_t first = own->pid;
-    if (microseconds == 0)
-        CHECK(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 && syscall(SYS_kill, first, SIGSTOP) == 0);
     if (sigsetjmp(before, 1) == 0) {
         if (microseconds != 0)
             CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
+        else
+            CHECK(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 && syscall(SYS_kill, first, SIGSTOP) == 0);
         post(10);
     }
     in_progress = 0;
