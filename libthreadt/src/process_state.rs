@@ -51,6 +51,8 @@ pub struct ProcessState {
     pub has_forgotten_parent: AtomicU32,
     /// The parent's PID while the record that begins a child's trace is still to be written.
     pub unrecorded_parent: AtomicU32,
+    /// 1 once the hook of `fork` has returned in this child, which is about to write that record.
+    pub has_begun_trace: AtomicU32,
     /// A reading of the clock for the time of the first record that was lost because its thread had no slot; 0 for none.
     pub without_slot_since: AtomicU64,
     /// Records that were lost, of all threads.

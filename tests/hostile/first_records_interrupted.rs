@@ -118,3 +118,30 @@ fn handlers_that_come_at_any_time_leave_first_records_complete() {
         }
     }
 }
+
+/// A forked child's first record names its parent. A handler leaves the making of that, and then the child ends: from the first step
+/// of the making on the record is there.
+#[test]
+fn a_child_that_leaves_its_first_record_and_ends_has_it() {
+    let mut found = 0;
+    for step in 0..10_000 {
+        let test = TestDirectory::new("left-fork");
+        let run = test.traced(Program::c("hostile/left_fork.c")).arg(step.to_string());
+        let output = run.env("THR_TRACE_EVENTS", "proc_begin").run();
+        if output.status.code() == Some(77) {
+            return println!("skipped: no process may be stopped here");
+        }
+        let lines: Vec<&str> = output.exited(DONE).stdout_text().lines().collect();
+        let has_files = fs::read_dir(test.trace_directory()).is_ok_and(|mut entries| entries.next().is_some());
+        assert!(has_files || found == 0, "a child left at step {step} has no files");
+        if has_files {
+            let trace = test.merged();
+            let pids: Vec<String> = trace.records.iter().map(|record| record.fields.pid.to_string()).collect();
+            assert_eq!((pids, trace.of("proc_begin").len()), (vec![lines[0].to_owned()], 1), "left at step {step}");
+            found += 1;
+        }
+        if lines[1] == "0" {
+            return assert!(found > 50, "only {found} of {step} children have files");
+        }
+    }
+}

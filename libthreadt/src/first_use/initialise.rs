@@ -159,7 +159,9 @@ fn configure() {
 fn note_parent(pid: u32) {
     if PROCESS.has_noted_parent.load(Relaxed) == 0 {
         let parent = LAST_PID.load(Relaxed);
+        let has_begun = PROCESS.has_begun_trace.load(Relaxed);
         process_state::wipe_left_by_parent();
+        PROCESS.has_begun_trace.store(has_begun, Relaxed);
         PROCESS.unrecorded_parent.store(parent, Relaxed);
         PROCESS.forked_from.store(parent, Relaxed);
         PROCESS.has_noted_parent.store(1, Relaxed);

@@ -1,6 +1,7 @@
 //! `fork`, `_Fork`, `forkpty` and `daemon`, which fork this process.
 
 use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
 
 use spec::id;
 
@@ -8,6 +9,7 @@ use super::result::errno;
 use crate::config::detail;
 use crate::first_use::after_fork_in_child;
 use crate::lifecycle::{self, Daemon};
+use crate::process_state::PROCESS;
 use crate::recorder::records;
 use crate::sys::descriptor_table;
 use crate::{clock, recorder};
@@ -28,6 +30,7 @@ pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int
         (child, child == 0)
     };
     if is_child {
+        PROCESS.has_begun_trace.store(1, Relaxed);
         after_fork_in_child();
         if records(id::PROC_BEGIN) {
             // With its slot the thread writes the child's first record, which names the parent.

@@ -23,6 +23,9 @@ use crate::trace_dir::sandbox_spares;
 
 /// This thread's slot; it claims one if it has none. If that fails, `records`, whose time is a reading `time` of the
 /// clock, are counted as lost, unless their `lines` can be kept.
+///
+/// One record without a line stands for the one that begins a child's trace, which whoever claims a slot first appends. If that
+/// has been counted as lost, nobody does; and if the process's files are still being made, it is not lost yet.
 #[inline(always)]
 pub fn slot_or_claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     match thread_local::current() {
@@ -35,6 +38,7 @@ pub fn slot_or_claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option
 #[inline(never)]
 fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     if thread_word::is_muted() {
+        forget_begin(lines);
         return lose_muted(records);
     }
     // The handler's own calls, and records that only the handler gets.
@@ -45,6 +49,7 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
         return Some(slot);
     }
     if thread_local::is_other_task() {
+        forget_begin(lines);
         return lose_without_slot(records, Errno(libc::EAGAIN), time);
     }
     // A vfork child would leave a slot of its own in its parent's thread-local variable.
@@ -59,6 +64,9 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     if !has_files {
         let is_early = !is_guest && (PROCESS.initialised.is_busy() || PROCESS.files.is_busy());
         let lost = if is_early { keep_all(time, lines) } else { records };
+        if !is_early {
+            forget_begin(lines);
+        }
         return lose_without_slot(lost, Errno(libc::EAGAIN), time);
     }
     // Only now: the initialisation makes a forked child forget its parent's slot.
@@ -66,6 +74,7 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
         return Some(slot);
     }
     if let Some(cause) = storage::refusal(clock::since_epoch(time)) {
+        forget_begin(lines);
         return lose_without_slot(records, cause, time);
     }
     let claimed = claim_slot();
@@ -74,18 +83,41 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     }
     let Some(slot) = claimed else {
         storage::report_failure(Err(Errno(libc::ENOMEM)));
+        forget_begin(lines);
         return lose_without_slot(records, Errno(libc::ENOMEM), time);
     };
     take_over_losses(slot);
     append_kept(slot);
-    let parent = PROCESS.unrecorded_parent.swap(0, Relaxed);
-    if parent != 0 && control::records_now(id::PROC_BEGIN) {
+    let parent = PROCESS.unrecorded_parent.load(Relaxed);
+    let is_untaken = parent != 0 && parent & TAKEN == 0;
+    if is_untaken && PROCESS.unrecorded_parent.compare_exchange(parent, parent | TAKEN, Relaxed, Relaxed).is_ok() {
+        append_begin(slot, time);
+    }
+    Some(slot)
+}
+
+/// Set in the parent's PID while a thread writes the record that begins a child's trace. Should a jump leave that, the end of the
+/// process finds it.
+const TAKEN: u32 = 1 << 31;
+
+/// Appends the record that begins a child's trace, if it is recorded and not there yet. `time` is that of the record for which the
+/// slot was claimed.
+fn append_begin(slot: Slot, time: u64) {
+    let parent = PROCESS.unrecorded_parent.load(Relaxed) & !TAKEN;
+    if lacks_begin() {
         let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
         // Before the record for which the slot is claimed, which a signal handler's fork may have interrupted, and before
         // those of other threads.
         append(slot, PROCESS.initialised_at.load(Relaxed).min(time), &[line]);
     }
-    Some(slot)
+    PROCESS.unrecorded_parent.store(0, Relaxed);
+}
+
+/// The record that begins a child's trace is about to be counted as lost, if `lines`, which have not been recorded, are none.
+fn forget_begin(lines: &[UntimedRecord]) {
+    if lines.is_empty() {
+        PROCESS.unrecorded_parent.store(0, Relaxed);
+    }
 }
 
 /// Keeps records until this thread has a slot; returns how many find no room.
@@ -146,7 +178,20 @@ fn lose_muted(records: u32) -> Option<Slot> {
 
 /// Whether the files would have records, or losses, that are nowhere else yet.
 pub fn has_records_without_slot() -> bool {
-    !handler::is_instead_of_trace() && (has_some() || control::words().lost_without_slot.load(Relaxed) != 0)
+    !handler::is_instead_of_trace()
+        && (has_some() || control::words().lost_without_slot.load(Relaxed) != 0 || has_left_begin())
+}
+
+/// Whether the record that begins a child's trace was to be written, and a jump has left that.
+fn has_left_begin() -> bool {
+    let is_busy = PROCESS.initialised.is_busy() || PROCESS.files.is_busy();
+    let has_begun = is_busy || PROCESS.has_begun_trace.load(Relaxed) != 0;
+    has_begun && lacks_begin()
+}
+
+/// Whether the record that begins a child's trace is not written yet.
+fn lacks_begin() -> bool {
+    PROCESS.unrecorded_parent.load(Relaxed) != 0 && control::records_now(id::PROC_BEGIN)
 }
 
 /// Writes what is kept of threads without a slot, and gives what such threads have lost to the thread that ends the process.
@@ -154,9 +199,13 @@ pub fn has_records_without_slot() -> bool {
 pub fn take_over_last_losses() {
     write_kept();
     let slot = thread_local::own();
-    let may_claim = slot.is_none() && control::words().lost_without_slot.load(Relaxed) != 0 && !thread_word::is_muted();
+    let has_more = control::words().lost_without_slot.load(Relaxed) != 0 || lacks_begin();
+    let may_claim = slot.is_none() && has_more && !thread_word::is_muted();
     if let Some(slot) = if may_claim { claim_slot() } else { slot } {
         take_over_losses(slot);
+    }
+    if let Some(slot) = thread_local::own().filter(|_| !thread_word::is_muted()) {
+        append_begin(slot, clock::now_fenced());
     }
 }
 
