@@ -172,11 +172,15 @@ impl AnalysedTrace {
         let at = options.at.map(|at| at.resolve(start));
         let mut moment = Moment::new(at, trace.inputs.complete_until());
         let mut take = |records: &[u8]| {
-            for record in NumericRecord::of_bytes(records) {
+            let mut records = NumericRecord::of_bytes(records).peekable();
+            while let Some(record) = records.next() {
                 if let Some(moment) = &mut moment {
                     moment.pass(&mut analysis, &record);
                 }
-                analysis.add(&record);
+                match records.peek().is_some_and(|returned| analysis.add_immediate_lock(&record, returned)) {
+                    true => drop(records.next()),
+                    false => analysis.add(&record),
+                }
                 name_futex_site(&mut analysis, &trace.recorded, symbols);
             }
             Ok(())

@@ -293,7 +293,7 @@ impl Analysis {
     /// Accounts holds that ended nobody knows when.
     pub fn lose_holds(&mut self, object: u32, holds: &[Hold]) {
         // Where only some releases are recorded, none is missing.
-        let are_missing = !self.knowledge_of(object).leaves_calls_out();
+        let are_missing = !holds.is_empty() && !self.knowledge_of(object).leaves_calls_out();
         let now = self.span.map_or(0, |span| span.1);
         for hold in holds {
             self.drop_hold(object, hold.holder.thread);

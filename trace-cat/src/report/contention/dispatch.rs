@@ -21,13 +21,7 @@ impl Analysis {
         if record.event == TRACE_STACK {
             return self.sites.add_stack_part(record);
         }
-        let stack_records = self.sites.begin_record(record);
-        let time = record.time;
-        let span = self.span.get_or_insert((time, time));
-        span.1 = span.1.max(time);
-        self.is_counting = self.selection.times.contains(&time);
-        let thread = self.thread_of(record);
-        self.processes[self.threads[thread as usize].process as usize].records += stack_records;
+        let thread = self.begin_record(record);
         self.check_error(thread, record);
         match record.event.0 {
             0 => self.add_trace_record(thread, record),
@@ -55,6 +49,18 @@ impl Analysis {
             }
             _ => {}
         }
+    }
+
+    /// Takes what all records have in common; returns the thread.
+    pub fn begin_record(&mut self, record: &NumericRecord) -> u32 {
+        let stack_records = self.sites.begin_record(record);
+        let time = record.time;
+        let span = self.span.get_or_insert((time, time));
+        span.1 = span.1.max(time);
+        self.is_counting = self.selection.times.contains(&time);
+        let thread = self.thread_of(record);
+        self.processes[self.threads[thread as usize].process as usize].records += stack_records;
+        thread
     }
 
     fn add_trace_record(&mut self, thread: u32, record: &NumericRecord) {

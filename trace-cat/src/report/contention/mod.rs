@@ -27,6 +27,7 @@ mod given_names;
 mod histogram;
 mod holds;
 mod idle_waits;
+mod immediate_locks;
 mod left_behind;
 mod life_cycle;
 mod lock_nesting;
@@ -78,6 +79,8 @@ pub use wait_shares::{Holder, WaitShares};
 mod analysis_tests;
 #[cfg(test)]
 mod futex_call_tests;
+#[cfg(test)]
+mod immediate_locks_tests;
 #[cfg(test)]
 mod misuse_tests;
 #[cfg(test)]

@@ -268,12 +268,17 @@ impl Occupancy {
         lost
     }
 
-    /// Takes the beginning of a wait, or of a time that is watched, with a key that no other wait for the object has.
-    pub fn begin_wait(&mut self, key: u64, site: u32, now: u64, knowledge: Knowledge) {
+    /// Takes a call of a thread that does not wait for the object.
+    pub fn pass(&mut self, now: u64, knowledge: Knowledge) {
         self.advance(now, knowledge);
         if self.waits.is_empty() && self.given_up.is_empty() {
             self.log.clear();
         }
+    }
+
+    /// Takes the beginning of a wait, or of a time that is watched, with a key that no other wait for the object has.
+    pub fn begin_wait(&mut self, key: u64, site: u32, now: u64, knowledge: Knowledge) {
+        self.pass(now, knowledge);
         if self.waits.is_empty() && knowledge.only_blocked {
             // While nobody waited, neither a release nor an acquisition made a record.
             (self.holds, self.released_at) = Default::default();
@@ -333,6 +338,9 @@ impl Occupancy {
 
     /// Removes the waits that ended without an acquisition.
     pub fn take_finished(&mut self) -> Vec<FinishedWait> {
+        if self.given_up.is_empty() {
+            return Vec::new();
+        }
         let given_up = std::mem::take(&mut self.given_up);
         given_up.into_iter().map(|wait| self.finish(wait.end.unwrap_or(wait.entry), wait)).collect()
     }

@@ -66,6 +66,9 @@ impl SegmentLog {
 
     /// Removes all segments.
     pub fn clear(&mut self) {
+        if self.segments.is_empty() {
+            return;
+        }
         self.removed += self.segments.len() as u64;
         self.segments.clear();
     }

@@ -1,0 +1,73 @@
+//! Lock calls that did not wait, which most are. Both records have one time and mostly stand one behind the other: then they are
+//! taken together, so that nothing is noted of a wait that neither lasts nor is accounted.
+
+use super::analysis::Analysis;
+use super::numeric_record::NumericRecord;
+use super::object_state::ObjectKind::{self, Mutex, Rmutex, Rwlock, Spin};
+use super::wait_shares::Holder;
+
+/// What a lock call is.
+#[derive(Clone, Copy)]
+struct LockCall {
+    kind: ObjectKind,
+    is_exclusive: bool,
+    /// It has a time limit.
+    is_limited: bool,
+    /// Its entry record shows the LWP that had the object.
+    shows_owner: bool,
+}
+
+/// What the call of an event is, if it locks.
+fn lock_call(event: (u8, u8)) -> Option<LockCall> {
+    let (kind, is_exclusive) = match event {
+        (2, 2 | 30) => (Mutex, true),
+        (6, 2 | 30) => (Rmutex, true),
+        (5, 2 | 30) => (Rwlock, false),
+        (5, 3 | 31) => (Rwlock, true),
+        (9, 2) => (Spin, true),
+        _ => return None,
+    };
+    let shows_owner = matches!(event, (2 | 6, 2) | (5, 3));
+    Some(LockCall { kind, is_exclusive, is_limited: matches!(event.1, 30 | 31), shows_owner })
+}
+
+impl Analysis {
+    /// Takes two records, if they are the first and the second one of a lock call that got its object at once; returns whether they
+    /// are. It has the effect of taking one after the other.
+    pub fn add_immediate_lock(&mut self, entry: &NumericRecord, returned: &NumericRecord) -> bool {
+        if (entry.which, returned.which) != (1, 2) || entry.event != returned.event || entry.owner() != returned.owner()
+        {
+            return false;
+        }
+        // What the call returned, and whether it waited; of a spin lock only the latter.
+        let [rval, blocked, depth, ..] = returned.arguments;
+        let Some(call) = lock_call(entry.event).filter(|_| (rval, blocked) == (0, 0)) else { return false };
+        let [_, _, _, owner, site] = entry.arguments;
+        if call.shows_owner && owner != 0 || self.timeline.is_some() || !self.records_all_locks(entry) {
+            return false;
+        }
+        let now = entry.time;
+        let thread = self.begin_record(entry);
+        // The second record is of the same thread, and has no stack.
+        self.processes[self.threads[thread as usize].process as usize].records += 1;
+        let (object, site) = self.called_object(thread, entry, call.kind, site);
+        let knowledge = self.knowledge_of(object);
+        self.objects[object as usize].occupancy.pass(now, knowledge);
+        let holder = Holder { thread, site };
+        if !call.is_limited {
+            self.note_nesting(object, holder, !call.is_exclusive, now);
+        }
+        let depth = if call.kind == Rmutex { u32::try_from(depth).unwrap_or(1).max(1) } else { 1 };
+        self.acquire(object, holder, depth, call.is_exclusive, now, false);
+        self.sites.begin_record(returned);
+        true
+    }
+
+    /// Whether the thread of a record is known, and its process records lock calls whether they wait or not.
+    fn records_all_locks(&self, record: &NumericRecord) -> bool {
+        let (pid, lwp, thread) = self.recent_threads[(record.lwp & 255) as usize];
+        let state = self.threads.get(thread as usize).filter(|_| (pid, lwp) == (record.pid, record.lwp));
+        let process = state.map(|state| &self.processes[state.process as usize]);
+        self.execs == 0 && process.is_some_and(|process| !process.knowledge.only_blocked)
+    }
+}
