@@ -19,7 +19,7 @@ pub const MARGIN: usize = 96;
 /// Bytes that must exist from a record's beginning on, so that its length can be found.
 pub const VIEW: usize = 256;
 /// Bytes that are compared together.
-const WINDOW: usize = 32;
+pub(super) const WINDOW: usize = 32;
 /// Bytes from the fixed part of a record to where the CPU fetches one from memory: far enough for a cache miss, near enough
 /// that the line stays in the cache.
 const FETCH: usize = 512;
@@ -140,7 +140,7 @@ impl LineScanner for Avx2Scanner {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load(bytes: &[u8], at: usize) -> __m256i {
+pub(super) fn load(bytes: &[u8], at: usize) -> __m256i {
     let block: &[u8; WINDOW] = bytes[at..].first_chunk().expect("a complete block");
     // SAFETY: the block has 32 bytes, and this load needs no alignment.
     unsafe { _mm256_loadu_si256(block.as_ptr().cast()) }
@@ -148,14 +148,14 @@ fn load(bytes: &[u8], at: usize) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn equal(block: __m256i, byte: u8) -> u32 {
+pub(super) fn equal(block: __m256i, byte: u8) -> u32 {
     _mm256_movemask_epi8(_mm256_cmpeq_epi8(block, _mm256_set1_epi8(byte as i8))) as u32
 }
 
 /// Which bytes of `block` are `low` to `low + span`.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn between(block: __m256i, low: u8, span: u8) -> u32 {
+pub(super) fn between(block: __m256i, low: u8, span: u8) -> u32 {
     let above = _mm256_sub_epi8(block, _mm256_set1_epi8(low as i8));
     _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(above, _mm256_set1_epi8(span as i8)), above)) as u32
 }
@@ -167,10 +167,11 @@ fn beyond(block: __m256i, low: &[u8; 64], span: &[u8; 64], at: usize) -> __m256i
     _mm256_subs_epu8(_mm256_sub_epi8(block, load(low, at)), load(span, at))
 }
 
+/// Whether every byte before a1 is one that a record can have there, if its thread ID has the usual width.
 #[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn plain_length(line: &[u8; MARGIN]) -> usize {
-    let (first, second, arguments) = (load(line, 0), load(line, WINDOW), load(line, A1_OFFSET));
+#[target_feature(enable = "avx2")]
+pub(super) fn fixed_part_is_valid(line: &[u8]) -> bool {
+    let (first, second) = (load(line, 0), load(line, WINDOW));
     // Letters of hex numbers are a second range, and all of them are in the second block.
     let invalid = _mm256_or_si256(
         beyond(first, &FIXED_PART.low, &FIXED_PART.span, 0),
@@ -179,6 +180,13 @@ fn plain_length(line: &[u8; MARGIN]) -> usize {
             beyond(second, &FIXED_PART.low2, &FIXED_PART.span2, WINDOW),
         ),
     );
+    _mm256_testz_si256(invalid, invalid) == 1
+}
+
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+fn plain_length(line: &[u8; MARGIN]) -> usize {
+    let arguments = load(line, A1_OFFSET);
     let newlines = equal(arguments, b'\n');
     // All bits below the first newline. Without one, all bits; but then the line is not accepted.
     let within = (newlines ^ newlines.wrapping_sub(1)) >> 1;
@@ -191,7 +199,7 @@ fn plain_length(line: &[u8; MARGIN]) -> usize {
         minuses: 0,
     };
     let width = newlines.trailing_zeros();
-    let is_plain = _mm256_testz_si256(invalid, invalid) == 1 && bits.are_valid(within.into()) && width <= ARGUMENTS_MAX;
+    let is_plain = fixed_part_is_valid(line) && bits.are_valid(within.into()) && width <= ARGUMENTS_MAX;
     if is_plain { A1_OFFSET + width as usize + 1 } else { 0 }
 }
 

@@ -3,6 +3,7 @@
 use crate::record::call_stack::TRACE_STACK;
 use crate::record::columns;
 use crate::record::fields::{Fields, bits};
+use crate::record::plain_numbers::{PlainNumbers, take_plain};
 use crate::trace::hosts::HostTable;
 
 /// The numbers of a record.
@@ -26,6 +27,14 @@ const WIDTH: usize = 9 * 8;
 /// The most records among which that of a stack is searched for.
 const OWNERS_MAX: usize = 256;
 
+impl From<PlainNumbers> for NumericRecord {
+    #[inline(always)]
+    fn from(numbers: PlainNumbers) -> NumericRecord {
+        let PlainNumbers { time, tid, arguments, pid, lwp, event: (category, number, which) } = numbers;
+        NumericRecord { time, tid, arguments, pid, lwp, event: (category, number), which }
+    }
+}
+
 impl NumericRecord {
     /// The numbers of a line; `None` if it is not a record.
     pub fn parse(line: &[u8]) -> Option<NumericRecord> {
@@ -45,14 +54,27 @@ impl NumericRecord {
     /// Stacks come before the records that they belong to, so that a call's stack is known when the call begins.
     pub fn append_lines(lines: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
-        for record in columns::lines(lines).filter_map(NumericRecord::parse) {
-            let bytes = record.to_bytes();
-            if record.event == TRACE_STACK {
-                let place = out.len() - record.owner_distance(&out[start..]);
-                out.splice(place..place, bytes);
-            } else {
-                out.extend_from_slice(&bytes);
+        let mut unread = lines;
+        while !unread.is_empty() {
+            let plain = take_plain(unread, |numbers| NumericRecord::from(numbers).append_to(out, start));
+            unread = &unread[plain..];
+            // What is not plain, or has too few bytes behind it.
+            let Some(line) = columns::lines(unread).next() else { break };
+            if let Some(record) = NumericRecord::parse(line) {
+                record.append_to(out, start);
             }
+            unread = &unread[line.len()..];
+        }
+    }
+
+    /// Appends its numbers to those that begin at `start`.
+    #[inline(always)]
+    fn append_to(self, out: &mut Vec<u8>, start: usize) {
+        if self.event == TRACE_STACK {
+            let place = out.len() - self.owner_distance(&out[start..]);
+            out.splice(place..place, self.to_bytes());
+        } else {
+            out.extend_from_slice(&self.to_bytes());
         }
     }
 
@@ -78,12 +100,16 @@ impl NumericRecord {
         }
     }
 
+    #[inline(always)]
     fn to_bytes(self) -> [u8; WIDTH] {
         let NumericRecord { time, tid, arguments, pid, lwp, event, which } = self;
+        let [a1, a2, a3, a4, a5] = arguments;
+        let thread = u64::from(pid) | u64::from(lwp) << 32;
+        let kind = u64::from_le_bytes([event.0, event.1, which, 0, 0, 0, 0, 0]);
         let mut bytes = [0; WIDTH];
-        let numbers = [time, tid].into_iter().chain(arguments).chain([u64::from(pid) | u64::from(lwp) << 32]);
-        let numbers = numbers.chain([u64::from_le_bytes([event.0, event.1, which, 0, 0, 0, 0, 0])]);
-        bytes.as_chunks_mut().0.iter_mut().zip(numbers).for_each(|(place, number)| *place = number.to_le_bytes());
+        for (place, number) in bytes.as_chunks_mut().0.iter_mut().zip([time, tid, a1, a2, a3, a4, a5, thread, kind]) {
+            *place = number.to_le_bytes();
+        }
         bytes
     }
 
@@ -119,15 +145,20 @@ impl NumericRecord {
         bytes.as_chunks::<WIDTH>().0.iter().map(NumericRecord::of)
     }
 
+    #[inline(always)]
     fn of(bytes: &[u8; WIDTH]) -> NumericRecord {
-        let number = |index: usize| bytes[index * 8..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let [category, event, which, ..] = number(8).to_le_bytes();
+        let mut numbers = [0; WIDTH / 8];
+        for (number, place) in numbers.iter_mut().zip(bytes.as_chunks().0) {
+            *number = u64::from_le_bytes(*place);
+        }
+        let [time, tid, a1, a2, a3, a4, a5, thread, kind] = numbers;
+        let [category, event, which, ..] = kind.to_le_bytes();
         NumericRecord {
-            time: number(0),
-            tid: number(1),
-            arguments: std::array::from_fn(|index| number(2 + index)),
-            pid: number(7) as u32,
-            lwp: (number(7) >> 32) as u32,
+            time,
+            tid,
+            arguments: [a1, a2, a3, a4, a5],
+            pid: thread as u32,
+            lwp: (thread >> 32) as u32,
             event: (category, event),
             which,
         }
