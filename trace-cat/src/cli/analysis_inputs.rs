@@ -90,6 +90,8 @@ pub fn for_each_batch(
 ) -> io::Result<()> {
     thread::scope(|scope| {
         let (sender, batches) = mpsc::sync_channel::<Vec<u8>>(BATCHES);
+        // The memory of a batch is used again: new pages for each would cost more than its bytes.
+        let (giver_back, spare) = mpsc::channel::<Vec<u8>>();
         let merging = scope.spawn(move || {
             let parse = |lines: &[u8], _: OrderedSection, out: &mut Vec<u8>| {
                 let start = out.len();
@@ -99,9 +101,20 @@ pub fn for_each_batch(
                 }
             };
             let parse: BatchTransform = Some(&parse);
-            merge.run_phase(phase, 0..u64::MAX, parse, &mut |records| Ok(sender.send(records.to_vec()).is_ok()))
+            merge.run_phase(phase, 0..u64::MAX, parse, &mut move |records| {
+                let mut batch = spare.try_recv().unwrap_or_default();
+                batch.clear();
+                batch.reserve_exact(records.len());
+                batch.extend_from_slice(records);
+                Ok(sender.send(batch).is_ok())
+            })
         });
-        let taken = batches.into_iter().try_for_each(|batch| take(&batch));
+        let taken = batches.into_iter().try_for_each(|batch| {
+            take(&batch)?;
+            // Nobody needs it after the last one.
+            let _ = giver_back.send(batch);
+            Ok(())
+        });
         let merged = merging.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         taken.and(merged)
     })
