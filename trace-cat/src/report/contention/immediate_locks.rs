@@ -49,7 +49,9 @@ impl Analysis {
         let now = entry.time;
         let thread = self.begin_record(entry);
         // The second record is of the same thread, and has no stack.
-        self.processes[self.threads[thread as usize].process as usize].records += 1;
+        let state = &mut self.threads[thread as usize];
+        state.last_outside_before = state.last_outside;
+        self.processes[state.process as usize].records += 1;
         let (object, site) = self.called_object(thread, entry, call.kind, site);
         let knowledge = self.knowledge_of(object);
         self.objects[object as usize].occupancy.pass(now, knowledge);
