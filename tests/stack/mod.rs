@@ -1,5 +1,6 @@
 //! `THR_TRACE_STACK`: the call stacks of calls that waited or failed.
 
+mod faults;
 mod hostile;
 mod libraries;
 mod records;

@@ -31,7 +31,9 @@ enum Stop {
     Unusual,
 }
 
-/// The return addresses of a stack, innermost first, without those into this library.
+/// The return addresses of a stack, innermost first, without those into this library. Of a frame that a signal has interrupted, it is
+/// the address of the instruction to which the handler returns, plus 1: whoever looks up the byte before an address finds the code that
+/// was in progress, whatever the frame is.
 pub struct CallStack {
     registers: FrameRegisters,
     /// From the frame's stack pointer to the end of the stack.
@@ -97,7 +99,7 @@ impl CallStack {
                 Visit::Caller if self.module.as_ref().is_some_and(|module| module.is_own) => {}
                 Visit::Caller => {
                     if let Some(place) = places.get_mut(taken) {
-                        *place = self.registers.rip as u64;
+                        *place = self.registers.rip.wrapping_add(self.is_interrupted.into()) as u64;
                         taken += 1;
                     }
                 }

@@ -1,0 +1,32 @@
+//! Stacks of a handler that runs because the program has done something wrong.
+
+use crate::harness::{Program, TestDirectory};
+
+/// The names of the frames that a crash handler has interrupted, as trace-cat shows them, from the innermost one to `main`; the last
+/// one is "cut" if the stack ended too early. They are the same on an alternate signal stack.
+fn interrupted_frames(case: &str) -> Vec<String> {
+    let mut frames = Vec::new();
+    for (flag, stack) in
+        [("-fomit-frame-pointer", None), ("-fno-omit-frame-pointer", None), ("-fomit-frame-pointer", Some("alternate"))]
+    {
+        let test = TestDirectory::new("faults");
+        let program = Program::with_flags("stack/faults.c", &["-O1", flag]);
+        test.traced(&program).arg(case).args(stack).env("THR_TRACE_STACK", "16").run().success();
+        let output = test.trace_cat().args(["-F", "text", "--stack", "-e", "mutex_trylock"]).run();
+        let text = output.success().stdout_text();
+        let lines = text.lines().map(str::trim_start).filter(|line| line.starts_with('#'));
+        let names: Vec<String> = lines.filter_map(|line| line.split_whitespace().nth(1)).map(str::to_owned).collect();
+        assert_eq!(names[0], "handle", "{text}");
+        let end = names.iter().position(|name| name == "main").map_or(names.len(), |main| main + 1);
+        // Behind the handler is the code by which it returns to the kernel.
+        frames.push((names[2..end].to_vec(), text.to_owned()));
+    }
+    assert!(frames.iter().all(|(names, _)| *names == frames[0].0), "{frames:#?}");
+    frames[0].0.clone()
+}
+
+/// The byte before that instruction belongs to another function.
+#[test]
+fn a_function_whose_first_instruction_faults_has_its_name() {
+    assert_eq!(interrupted_frames("first"), ["first_faults", "call_first_faults", "main"]);
+}
