@@ -2,8 +2,8 @@
 
 use crate::harness::{Program, TestDirectory};
 
-/// The names of the frames that a crash handler has interrupted, as trace-cat shows them, from the innermost one to `main`; the last
-/// one is "cut" if the stack ended too early. They are the same on an alternate signal stack.
+/// The names of the frames that a crash handler has interrupted, as trace-cat shows them, from the innermost one to `main`; in
+/// brackets what is none. They are the same on an alternate signal stack.
 fn interrupted_frames(case: &str) -> Vec<String> {
     let mut frames = Vec::new();
     for (flag, stack) in
@@ -15,7 +15,12 @@ fn interrupted_frames(case: &str) -> Vec<String> {
         let output = test.trace_cat().args(["-F", "text", "--stack", "-e", "mutex_trylock"]).run();
         let text = output.success().stdout_text();
         let lines = text.lines().map(str::trim_start).filter(|line| line.starts_with('#'));
-        let names: Vec<String> = lines.filter_map(|line| line.split_whitespace().nth(1)).map(str::to_owned).collect();
+        let frame = |line: &str| {
+            let name = line.split_once(' ').expect("a frame has a name").1.trim_start();
+            let end = if name.starts_with('[') { None } else { name.find(' ') };
+            name[..end.unwrap_or(name.len())].to_owned()
+        };
+        let names: Vec<String> = lines.map(frame).collect();
         assert_eq!(names[0], "handle", "{text}");
         let end = names.iter().position(|name| name == "main").map_or(names.len(), |main| main + 1);
         // Behind the handler is the code by which it returns to the kernel.
@@ -29,4 +34,20 @@ fn interrupted_frames(case: &str) -> Vec<String> {
 #[test]
 fn a_function_whose_first_instruction_faults_has_its_name() {
     assert_eq!(interrupted_frames("first"), ["first_faults", "call_first_faults", "main"]);
+}
+
+/// There is no frame at the address 0. Elsewhere it has no name.
+#[test]
+fn who_has_called_what_is_no_code_is_in_the_stack() {
+    assert_eq!(interrupted_frames("null"), ["call_pointer", "main"]);
+    assert_eq!(interrupted_frames("wild"), ["[unmapped]", "call_pointer", "main"]);
+    let in_handler = interrupted_frames("handler");
+    assert_eq!(in_handler.first().map(String::as_str), Some("[unmapped]"));
+    assert!(in_handler.ends_with(&["raise_other".to_owned(), "main".to_owned()]), "{in_handler:?}");
+}
+
+/// Nobody knows who that was.
+#[test]
+fn a_function_that_has_returned_to_no_code_ends_the_stack() {
+    assert_eq!(interrupted_frames("returned"), ["[could not be followed further]"]);
 }

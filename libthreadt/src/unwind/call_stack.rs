@@ -1,11 +1,12 @@
 //! A stack, frame by frame.
 
 use super::bounded_memory::BoundedMemory;
-use super::caller::{FrameRegisters, caller_by_frame_pointer, caller_by_rule, caller_by_usual_rule};
+use super::caller::{FrameRegisters, caller_by_call, caller_by_frame_pointer, caller_by_rule, caller_by_usual_rule};
 use super::eh_frame;
 use super::loaded_module::LoadedModule;
 use super::rule::{SavedAt, UnwindRule};
 use super::rule_cache::{ModuleKey, cache_rule, cached_rule};
+use crate::sys::is_readable;
 use crate::sys::stack::end_of_stack_above;
 
 /// The most frames that are visited, with those of this library, which are left out. A longer stack is cut.
@@ -97,6 +98,8 @@ impl CallStack {
             self.visits_left = self.visits_left.saturating_sub(1);
             match visit {
                 Visit::Caller if self.module.as_ref().is_some_and(|module| module.is_own) => {}
+                // A call of a null pointer. In a record 0 and 1 are no addresses.
+                Visit::Caller if self.registers.rip == 0 => {}
                 Visit::Caller => {
                     if let Some(place) = places.get_mut(taken) {
                         *place = self.registers.rip.wrapping_add(self.is_interrupted.into()) as u64;
@@ -158,6 +161,7 @@ impl CallStack {
         let caller = match rule {
             Some(rule) if rule.return_address.place == SavedAt::Undefined => return Visit::Outermost,
             Some(rule) => caller_by_rule(&mut self.stack, &self.registers, &rule).map(|it| (it, rule.is_signal_frame)),
+            None if self.is_nowhere() => caller_by_call(&mut self.stack, &self.registers).map(|it| (it, false)),
             None => caller_by_frame_pointer(&mut self.stack, &self.registers).map(|it| (it, false)),
         };
         match caller {
@@ -166,16 +170,21 @@ impl CallStack {
         }
     }
 
+    /// Whether the frame has executed nothing: the signal was raised because there is no code where it was called.
+    fn is_nowhere(&self) -> bool {
+        self.is_interrupted && self.module.is_none() && !is_readable(self.registers.rip & !7)
+    }
+
     /// Makes the caller's frame the present one. `is_by_rule`: its registers follow from unwind information.
     fn enter(&mut self, caller: FrameRegisters, is_interrupted: bool, is_by_rule: bool) -> Visit {
-        if caller.rip == 0 && is_by_rule {
+        if caller.rip == 0 && is_by_rule && !is_interrupted {
             return Visit::Outermost;
         }
         let address = if is_interrupted { caller.rip } else { caller.rip.wrapping_sub(1) };
         // A module with a frame on the stack stays loaded: one that has been found has not to be looked up again.
         if !self.module.as_ref().is_some_and(|module| module.range.contains(&address)) {
             self.module = LoadedModule::at(address);
-            if self.module.is_none() && self.code_of_no_module.is_none() {
+            if self.module.is_none() && self.code_of_no_module.is_none() && caller.rip != 0 {
                 self.code_of_no_module = Some(address);
             }
         }

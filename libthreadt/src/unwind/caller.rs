@@ -1,6 +1,8 @@
 //! From the registers of a frame to those of its caller.
 
 use super::bounded_memory::BoundedMemory;
+use super::loaded_module::LoadedModule;
+use super::return_address::is_return_address;
 use super::rule::{CfaBase, PackedRule, SavedAt, SavedRegister, UnwindRule, UsualShape};
 use super::rule_cache::LikelyCaller;
 
@@ -102,6 +104,14 @@ pub fn caller_by_usual_rule(
         rip: likely_caller.confirmed(word(cfa.wrapping_sub(8))),
         rsp: cfa,
     })
+}
+
+/// The registers of the caller of code that is not there: the call has put the return address on the stack, and nothing was executed
+/// since. `None` if it was not called by a module: a function may have returned to there.
+pub fn caller_by_call(stack: &mut BoundedMemory, registers: &FrameRegisters) -> Option<FrameRegisters> {
+    let rip = stack.word(registers.rsp)?;
+    let module = LoadedModule::at(rip.wrapping_sub(1))?;
+    is_return_address(&module, rip)?.then_some(FrameRegisters { rip, rsp: registers.rsp + 8, ..*registers })
 }
 
 /// The registers of the caller of a frame whose function has no unwind information, but perhaps a frame pointer: rbp holds the

@@ -5,6 +5,7 @@
 //!
 //! - `call_stack`: one return address after the other
 //! - `caller`: registers of a frame, and how the caller's follow from them
+//! - `return_address`: whether a word of the stack is one, where no unwind information says so
 //! - `rule_cache`: the rules of addresses that were met before, of the process
 //! - `closings`: the libraries that are being closed, while which no such rule is used
 //! - `eh_frame`: the entry of an address in a module's unwind sections; `cfi` interprets it
@@ -22,6 +23,7 @@ mod loaded_module;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests load modules and list them")]
 mod oracle_tests;
+mod return_address;
 mod rule;
 mod rule_cache;
 #[cfg(test)]

@@ -1,6 +1,10 @@
 /* A crash handler that fails to lock a mutex: `faults CASE [alternate]`, on an alternate signal stack or not.
  *
- * first  the first instruction of a function faults */
+ * first     the first instruction of a function faults
+ * null      a null pointer is called
+ * wild      a pointer to where no code is
+ * returned  a function returns to 0, and what is above its stack is no return address
+ * handler   the handler of another signal is where no code is */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -11,6 +15,7 @@
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 static sigjmp_buf before;
 static int *volatile nowhere;
+static void (*volatile called)(void);
 
 static void handle(int signal)
 {
@@ -43,6 +48,27 @@ __attribute__((noinline)) static void call_first_faults(void)
 	__asm__ volatile("" ::: "memory");
 }
 
+__attribute__((noinline)) static void call_pointer(void *function)
+{
+	called = (void (*)(void))function;
+	called();
+	__asm__ volatile("" ::: "memory");
+}
+
+/* Returns to 0, to a stack whose uppermost word is the address of a function. */
+__attribute__((noinline)) static void return_to_nowhere(void)
+{
+	__asm__ volatile("push %0\n\tpush $0\n\tret" : : "r"(call_pointer));
+}
+
+__attribute__((noinline)) static void raise_other(void)
+{
+	struct sigaction action = {.sa_handler = (void (*)(int))4096};
+	sigaction(SIGUSR1, &action, NULL);
+	raise(SIGUSR1);
+	__asm__ volatile("" ::: "memory");
+}
+
 int main(int argc, char **argv)
 {
 	static char memory[64 * 1024];
@@ -54,7 +80,16 @@ int main(int argc, char **argv)
 	last_before();
 	if (sigsetjmp(before, 1))
 		return 0;
-	if (argc > 1 && strcmp(argv[1], "first") == 0)
+	const char *name = argc > 1 ? argv[1] : "";
+	if (strcmp(name, "first") == 0)
 		call_first_faults();
+	else if (strcmp(name, "null") == 0)
+		call_pointer(NULL);
+	else if (strcmp(name, "wild") == 0)
+		call_pointer((void *)0x123450);
+	else if (strcmp(name, "returned") == 0)
+		return_to_nowhere();
+	else if (strcmp(name, "handler") == 0)
+		raise_other();
 	return 1;
 }
