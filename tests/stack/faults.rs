@@ -1,5 +1,6 @@
 //! Stacks of a handler that runs because the program has done something wrong.
 
+use super::names_of_frames;
 use crate::harness::{Program, TestDirectory};
 
 /// The names of the frames that a crash handler has interrupted, as trace-cat shows them, from the innermost one to `main`; in
@@ -12,22 +13,13 @@ fn interrupted_frames(case: &str) -> Vec<String> {
         let test = TestDirectory::new("faults");
         let program = Program::with_flags("stack/faults.c", &["-O1", flag]);
         test.traced(&program).arg(case).args(stack).env("THR_TRACE_STACK", "16").run().success();
-        let output = test.trace_cat().args(["-F", "text", "--stack", "-e", "mutex_trylock"]).run();
-        let text = output.success().stdout_text();
-        let lines = text.lines().map(str::trim_start).filter(|line| line.starts_with('#'));
-        let frame = |line: &str| {
-            let name = line.split_once(' ').expect("a frame has a name").1.trim_start();
-            let end = if name.starts_with('[') { None } else { name.find(' ') };
-            name[..end.unwrap_or(name.len())].to_owned()
-        };
-        let names: Vec<String> = lines.map(frame).collect();
-        assert_eq!(names[0], "handle", "{text}");
-        let end = names.iter().position(|name| name == "main").map_or(names.len(), |main| main + 1);
+        let names = names_of_frames(&test);
+        assert_eq!(names[0], "handle", "{names:?}");
         // Behind the handler is the code by which it returns to the kernel.
-        frames.push((names[2..end].to_vec(), text.to_owned()));
+        frames.push(names[2..].to_vec());
     }
-    assert!(frames.iter().all(|(names, _)| *names == frames[0].0), "{frames:#?}");
-    frames[0].0.clone()
+    assert!(frames.iter().all(|names| *names == frames[0]), "{frames:#?}");
+    frames[0].clone()
 }
 
 /// The byte before that instruction belongs to another function.

@@ -1,12 +1,13 @@
 //! `THR_TRACE_STACK`: the call stacks of calls that waited or failed.
 
 mod faults;
+mod frame_pointers;
 mod hostile;
 mod libraries;
 mod records;
 mod shapes;
 
-use crate::harness::{Record, Trace};
+use crate::harness::{Record, TestDirectory, Trace};
 
 /// As a last address: the stack could not be followed further.
 const CUT: u64 = 1;
@@ -52,4 +53,20 @@ fn stacks_of(trace: &Trace, event: &str) -> Vec<Stack> {
     let mut calls: Vec<_> = lwps.iter().flat_map(|lwp| with_stacks(&trace.of_lwp(*lwp))).collect();
     calls.sort_by_key(|(record, _)| record.fields.time);
     calls.into_iter().filter(|(record, _)| record.is(event)).filter_map(|(_, stack)| stack).collect()
+}
+
+/// The names of the frames of failed tries, as trace-cat shows them, up to `main`; in brackets what is none.
+fn names_of_frames(test: &TestDirectory) -> Vec<String> {
+    let output = test.trace_cat().args(["-F", "text", "--stack", "-e", "mutex_trylock"]).run();
+    let text = output.success().stdout_text();
+    let lines = text.lines().map(str::trim_start).filter(|line| line.starts_with('#'));
+    let frame = |line: &str| {
+        let name = line.split_once(' ').expect("a frame has a name").1.trim_start();
+        let end = if name.starts_with('[') { None } else { name.find(' ') };
+        name[..end.unwrap_or(name.len())].to_owned()
+    };
+    let mut names: Vec<String> = lines.map(frame).collect();
+    let end = names.iter().position(|name| name == "main").map_or(names.len(), |main| main + 1);
+    names.truncate(end);
+    names
 }

@@ -67,7 +67,8 @@ impl BoundedMemory {
         if !self.range.contains(&address) || !self.is_page_readable(address) {
             return None;
         }
-        // SAFETY: the kernel has read from this page. Stacks and modules stay while this thread runs on them.
+        // SAFETY: the kernel has read from this page. Stacks and modules stay while this thread runs on them. Of another module some bytes
+        // of code are read, while no library is being closed (`return_address`): the linker calls destructors before it unmaps one.
         Some(unsafe { (address as *const u8).read_volatile() })
     }
 

@@ -1,8 +1,9 @@
 //! A stack, frame by frame.
 
 use super::bounded_memory::BoundedMemory;
-use super::caller::{FrameRegisters, caller_by_call, caller_by_frame_pointer, caller_by_rule, caller_by_usual_rule};
+use super::caller::{FrameRegisters, caller_by_call, caller_by_rule, caller_by_usual_rule};
 use super::eh_frame;
+use super::frame_pointer::caller_by_frame_pointer;
 use super::loaded_module::LoadedModule;
 use super::rule::{SavedAt, UnwindRule};
 use super::rule_cache::{ModuleKey, cache_rule, cached_rule};

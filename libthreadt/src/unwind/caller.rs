@@ -114,22 +114,6 @@ pub fn caller_by_call(stack: &mut BoundedMemory, registers: &FrameRegisters) -> 
     is_return_address(&module, rip)?.then_some(FrameRegisters { rip, rsp: registers.rsp + 8, ..*registers })
 }
 
-/// The registers of the caller of a frame whose function has no unwind information, but perhaps a frame pointer: rbp holds the
-/// address of the caller's rbp, which the return address follows. A caller's stack is aligned to 16 bytes.
-///
-/// The outermost function of a coroutine may have the rbp of who made the coroutine. So what is not on this stack is not followed.
-pub fn caller_by_frame_pointer(stack: &mut BoundedMemory, registers: &FrameRegisters) -> Option<FrameRegisters> {
-    let rbp = registers.rbp;
-    if rbp < registers.rsp || !rbp.is_multiple_of(16) {
-        return None;
-    }
-    let rsp = rbp.checked_add(16)?;
-    if rsp > stack.end() || !stack.is_readable_up_to(rsp) {
-        return None;
-    }
-    Some(FrameRegisters { rip: stack.word(rbp + 8)?, rsp, rbp: stack.word(rbp)?, rbx: 0 })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

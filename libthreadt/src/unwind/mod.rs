@@ -5,6 +5,7 @@
 //!
 //! - `call_stack`: one return address after the other
 //! - `caller`: registers of a frame, and how the caller's follow from them
+//! - `frame_pointer`: the caller of code that has no unwind information
 //! - `return_address`: whether a word of the stack is one, where no unwind information says so
 //! - `rule_cache`: the rules of addresses that were met before, of the process
 //! - `closings`: the libraries that are being closed, while which no such rule is used
@@ -19,6 +20,7 @@ mod caller;
 mod cfi;
 mod closings;
 mod eh_frame;
+mod frame_pointer;
 mod loaded_module;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests load modules and list them")]

@@ -1,0 +1,37 @@
+//! Code without unwind information, between functions that have some and keep frame pointers.
+
+use super::names_of_frames;
+use crate::harness::{Program, TestDirectory};
+
+const CUT: &str = "[could not be followed further]";
+
+/// The names of the frames of a case's failed try, from the function that makes it to `main`.
+fn frames(case: &str) -> Vec<String> {
+    let test = TestDirectory::new("frame-pointers");
+    let program = Program::with_flags("stack/frame_pointers.c", &["-O1", "-fno-omit-frame-pointer"]);
+    test.traced(&program).arg(case).env("THR_TRACE_STACK", "32").run().success();
+    let names = names_of_frames(&test);
+    assert_eq!(names[0], "fail", "{names:?}");
+    names
+}
+
+#[test]
+fn a_frame_pointer_leads_to_the_caller() {
+    assert_eq!(frames("frame"), ["fail", "frame", "inner", "outer", "main"]);
+    let handler = frames("handler_frame");
+    assert_eq!(handler[1], "handler_frame");
+    assert!(handler.ends_with(&["raise_with", "inner", "outer", "main"].map(str::to_owned)), "{handler:?}");
+}
+
+/// The frame pointer is its caller's, and leads past that.
+#[test]
+fn code_that_has_left_the_frame_pointer_alone_ends_the_stack() {
+    assert_eq!(frames("no_frame"), ["fail", "no_frame", CUT]);
+    assert_eq!(frames("handler_no_frame"), ["fail", "handler_no_frame", CUT]);
+    let interrupted = frames("interrupted");
+    assert!(interrupted[1..].starts_with(&["fail_and_end".to_owned()]), "{interrupted:?}");
+    assert!(interrupted.ends_with(&["interrupted", CUT].map(str::to_owned)), "{interrupted:?}");
+    for case in ["generated", "generated_caller"] {
+        assert_eq!(frames(case), ["fail", "[jit]", CUT], "{case}");
+    }
+}
