@@ -134,7 +134,7 @@ fn configure() {
     // SAFETY: within CONFIGURED, which all readers have passed.
     unsafe {
         *CONFIG.get_mut() = config::read();
-        if CONFIG.get().may_record() && !next_functions::_dl_find_object.is_known() {
+        if CONFIG.get().may_record() {
             unwind::note_modules();
         }
     }

@@ -35,7 +35,7 @@ pub fn caller_by_frame_pointer(stack: &mut BoundedMemory, registers: &FrameRegis
     }
     let caller = FrameRegisters { rip: stack.word(rbp + 8)?, rsp: caller_rsp, rbp: stack.word(rbp)?, rbx: 0 };
     let module = LoadedModule::at(caller.rip.wrapping_sub(1))?;
-    is_return_address(&module, caller.rip)?.then_some(caller)
+    (is_return_address(&module, caller.rip) != Some(false)).then_some(caller)
 }
 
 /// Whether a word may be one. `generated_code`: where the code is, if it is in no module.

@@ -1,7 +1,7 @@
 //! The module (the program or a library) that has code at an address.
 //!
 //! glibc's `_dl_find_object` finds it without a lock. Where glibc is older than 2.35, only the modules that are there when the
-//! library is initialised are known.
+//! library is initialised are known. Those are never closed, so that they are noted in any case.
 
 use core::ops::Range;
 

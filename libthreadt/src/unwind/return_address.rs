@@ -1,14 +1,14 @@
 //! Whether a word of a stack is a return address, where no unwind information says so: what is before it in the code is a call.
 
 use super::bounded_memory::BoundedMemory;
-use super::closings::CLOSINGS;
-use super::loaded_module::LoadedModule;
+use super::loaded_module::{LoadedModule, noted_module};
 
-/// Whether a call in the module returns to an address, or a signal handler; `None` if the code there cannot be read, or
-/// a library is being closed: unlike one with a frame on the stack, the module may be that. A byte of an instruction may look like the
-/// beginning of a call, so a word that is none may be taken for one, but not the other way round.
+/// Whether a call in the module returns to an address, or a signal handler; `None` if the code there cannot be read. Only modules that
+/// were loaded at the start are read: unlike one with a frame on the stack, another one may be closed by another thread meanwhile. A
+/// byte of an instruction may look like the beginning of a call, so a word that is none may be taken for one, but not the other way
+/// round.
 pub fn is_return_address(module: &LoadedModule, address: usize) -> Option<bool> {
-    CLOSINGS.number()?;
+    noted_module(module.range.start)?;
     let mut code = BoundedMemory::new(module.range.clone());
     Some(is_behind_call(&mut code, address)? || is_return_from_handler(&mut code, address))
 }
