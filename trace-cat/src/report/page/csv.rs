@@ -83,7 +83,9 @@ fn quoted(value: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::sample_view::{INFO, SampleView, WAITS};
+    use super::super::tables::sites;
     use super::*;
+    use crate::report::contention::Knowledge;
 
     fn table(table: ReportTable, top: usize) -> String {
         let sample = SampleView::new(WAITS, INFO);
@@ -114,6 +116,29 @@ mod tests {
             let text = table(kind, usize::MAX);
             assert!(text.lines().next() == Some(first) && text.lines().count() > 2, "{text}");
             assert_eq!(table(kind, 1).lines().collect::<Vec<_>>(), text.lines().take(2).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn how_long_objects_of_a_site_were_held_is_unknown_where_calls_are_left_out() {
+        let held = |knowledge: Knowledge| {
+            let sample = SampleView::with_knowledge(WAITS, INFO, knowledge);
+            let (mut csv, mut text) = (Vec::new(), String::new());
+            append_csv(&sample.view(), ReportTable::Site, 1, &mut csv);
+            sites(&sample.view(), 1, &mut text);
+            let csv = String::from_utf8(csv).unwrap();
+            let in_csv = csv.lines().nth(1).unwrap().split(',').nth(5).unwrap().to_owned();
+            // A duration has a unit.
+            let in_text = text.lines().nth(1).unwrap().split_whitespace().rfind(|word| *word == "-").map(str::to_owned);
+            (in_csv, in_text)
+        };
+        assert_eq!(held(Knowledge::default()), ("40".to_owned(), None));
+        for knowledge in [
+            Knowledge { only_blocked: true, ..Knowledge::default() },
+            Knowledge { is_partial: true, ..Knowledge::default() },
+            Knowledge { misses_conds: true, ..Knowledge::default() },
+        ] {
+            assert_eq!(held(knowledge), (String::new(), Some("-".to_owned())), "{knowledge:?}");
         }
     }
 }

@@ -112,8 +112,8 @@ pub fn sites(view: &ReportView, top: usize, text: &mut String) {
         "calls", "waits", "contention", "idleness", "held", "blamed"
     );
     for site in sites.iter().take(top) {
-        let [contention, idleness, held, blamed] =
-            [site.contention, site.idleness, site.held, site.blamed].map(short_duration);
+        let [contention, idleness, blamed] = [site.contention, site.idleness, site.blamed].map(short_duration);
+        let held = site.held.map_or_else(|| "-".to_owned(), short_duration);
         let (calls, waits) = (site.calls, site.waits);
         *text += &format!("{calls:>9}{waits:>9}{contention:>12}{idleness:>12}{held:>12}{blamed:>12}  {}\n", site.place);
     }

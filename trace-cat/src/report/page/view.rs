@@ -61,7 +61,8 @@ pub struct SiteRow {
     pub wait: DurationHistogram,
     pub contention: u64,
     pub idleness: u64,
-    pub held: u64,
+    /// How long objects were held that were acquired here; `None` if that is not known.
+    pub held: Option<u64>,
     /// How long others waited for an object that was acquired here.
     pub blamed: u64,
 }
@@ -128,7 +129,7 @@ impl<'a> ReportView<'a> {
         };
         for (index, site) in (0..).zip(sites).skip(1).filter(|(_, site)| is_wanted(site)) {
             let Some(place) = self.place(index) else { continue };
-            let row = rows.entry(place).or_default();
+            let row = rows.entry(place).or_insert_with(|| SiteRow { held: Some(0), ..SiteRow::default() });
             if row.site == 0 || rank(site) > rank(&sites[row.site as usize]) {
                 row.site = index;
             }
@@ -137,7 +138,7 @@ impl<'a> ReportView<'a> {
             row.wait.merge(&site.wait);
             row.contention += site.contention;
             row.idleness += site.idleness;
-            row.held += site.held;
+            row.held = row.held.zip(self.held_at(site)).map(|(sum, held)| sum + held);
             row.blamed += site.blamed;
         }
         let rows = rows.into_iter().map(|(place, row)| SiteRow { place, ..row });
@@ -148,6 +149,14 @@ impl<'a> ReportView<'a> {
             key(a).cmp(&key(b))
         });
         rows
+    }
+
+    /// How long objects were held that were acquired at a site; `None` if holds that began there may have no record.
+    fn held_at(&self, site: &SiteState) -> Option<u64> {
+        let knowledge = self.analysis.processes[site.process as usize].knowledge;
+        // A lock that waits by futex(2) makes no record where it is free.
+        let is_of_futex = matches!(site.futex_lock, Some(Some(_)));
+        (!knowledge.leaves_calls_out() && !is_of_futex).then_some(site.held)
     }
 
     /// Who waited for whom, the longest first.
