@@ -17,6 +17,8 @@ const LOCK_EVENTS: [(u8, &[u8]); 4] =
 /// The numbers of events without which neither the lock order nor misuse is known: creations and joins of threads, waits for
 /// conditions and barriers.
 const ORDER_EVENTS: [(u8, &[u8]); 3] = [(1, &[1, 2, 3, 30, 31, 36, 37]), (3, &COND_WAITS), (7, &[2])];
+/// The event of a cancellation.
+const CANCEL: (u8, u8) = (1, 32);
 /// The numbers of the events that wait for conditions.
 const COND_WAITS: [u8; 3] = [4, 5, 30];
 
@@ -92,6 +94,7 @@ impl RecordedProcess {
                     };
                     self.knowledge.is_selective |= !needed.all(is_recorded);
                     self.knowledge.misses_conds |= leaves_conds_out(&set);
+                    self.knowledge.misses_cancels |= !set.contains_numbers(CANCEL.0, CANCEL.1);
                     self.leaves_ends_out |= !set.contains(id::PROC_EXIT);
                 }
                 _ => {}

@@ -59,6 +59,8 @@ pub struct Knowledge {
     pub is_selective: bool,
     /// Waits for conditions, which release mutexes and acquire them, are not recorded.
     pub misses_conds: bool,
+    /// Cancellations, which end waits, are not recorded.
+    pub misses_cancels: bool,
     /// The ID of the process on its own host, if it is known by another number.
     pub own_pid: Option<u32>,
 }

@@ -84,7 +84,8 @@ impl Analysis {
         }
         // A limit of another clock, or of a clock that was set, does not end the wait when it seems to.
         let limit = Some(time_limit).filter(|limit| has_timed_out && *limit <= now);
-        self.settle_suspicions(thread, entry, limit.or(wakeup.map(|wakeup| wakeup.time)));
+        let cancelled = self.threads[thread as usize].cancelled.filter(|_| rval == libc::ECANCELED as u64);
+        self.settle_suspicions(thread, entry, limit.or(wakeup.map(|wakeup| wakeup.time)).or(cancelled));
         let waker = self.known_waker(thread, entry, wakeup.map(Waker::from));
         // Another result means that it did not wait.
         if has_mutex || rval == libc::ENOTRECOVERABLE as u64 {

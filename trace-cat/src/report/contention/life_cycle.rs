@@ -79,6 +79,7 @@ impl Analysis {
             last_outside: record.time,
             last_outside_before: 0,
             has_exited: false,
+            cancelled: None,
             last_release: None,
             name: self.names_of_new.remove(&(process, record.tid)),
             start: None,
@@ -301,6 +302,14 @@ impl Analysis {
     /// Takes the first record of a thread.
     pub fn begin_thread(&mut self, thread: u32, record: &NumericRecord) {
         self.threads[thread as usize].start = Some(record.arguments[0]);
+    }
+
+    /// Takes a call of pthread_cancel.
+    pub fn cancel(&mut self, thread: u32, record: &NumericRecord) {
+        let process = self.threads[thread as usize].process;
+        if let Some(&cancelled) = self.thread_of_tid.get(&(process, record.arguments[0])) {
+            self.threads[cancelled as usize].cancelled.get_or_insert(record.time);
+        }
     }
 
     /// Takes a thread's name: 16 bytes, the first most significant.

@@ -139,7 +139,9 @@ impl Analysis {
     /// Takes a wait for a condition with a mutex, when others may wait with another one.
     pub fn check_mutexes(&mut self, cond: u32, mutex: u32, thread: u32, site: u32, time: u64) {
         let queue = &self.objects[cond as usize].wakeups;
-        if queue.waits.is_empty() || queue.has_pending() || !self.has_all_calls(self.objects[cond as usize].process) {
+        let process = self.objects[cond as usize].process;
+        let is_complete = self.has_all_calls(process) && !self.processes[process as usize].knowledge.misses_cancels;
+        if queue.waits.is_empty() || queue.has_pending() || !is_complete {
             return;
         }
         let differs = |other: &u32| self.is_in_call(*other, cond);
@@ -208,12 +210,15 @@ impl Analysis {
     fn check_end(&mut self, thread: u32, is_being_joined: bool) {
         let state = &self.threads[thread as usize];
         let call = state.open.last().copied().filter(|call| call.waits && !state.is_in_gap);
+        let cancelled = state.cancelled.unwrap_or(u64::MAX);
         if let Some(call) = call.filter(|call| matches!(call.event, (2, 2) | (5, 2 | 3) | (9, 2))) {
             self.check_relock(thread, &call);
         }
         if let Some(call) = call.filter(|call| matches!(call.event, (3, 4 | 5 | 30) | (4, 2))) {
             let is_limited = matches!(call.event, (3, 5 | 30));
-            self.settle_suspicions(thread, call.entry, Some(if is_limited { call.time_limit } else { u64::MAX }));
+            let until = if is_limited { call.time_limit } else { u64::MAX };
+            // Who is cancelled waits for the condition no more, though perhaps for its mutex.
+            self.settle_suspicions(thread, call.entry, Some(until.min(cancelled)));
         }
         let state = &self.threads[thread as usize];
         if !state.has_exited || state.is_in_gap {

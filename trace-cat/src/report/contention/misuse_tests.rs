@@ -5,7 +5,7 @@ use super::analysis_tests::{RecordLine, analysed, analysed_with, lock};
 use super::holds::Knowledge;
 
 /// The kinds of misuse with LWP, address of the object and count.
-fn misuse(analysis: &Analysis) -> Vec<(&'static str, u32, u64, u64)> {
+pub(super) fn misuse(analysis: &Analysis) -> Vec<(&'static str, u32, u64, u64)> {
     let address = |object: Option<u32>| object.map_or(0, |object| analysis.objects[object as usize].address);
     let row = |misuse: &crate::report::misuse::Misuse| {
         let lwp = analysis.threads[misuse.thread as usize].lwp;
@@ -14,7 +14,7 @@ fn misuse(analysis: &Analysis) -> Vec<(&'static str, u32, u64, u64)> {
     analysis.misuse.rows.iter().map(row).collect()
 }
 
-fn misuse_in(lines: &[RecordLine]) -> Vec<(&'static str, u32, u64, u64)> {
+pub(super) fn misuse_in(lines: &[RecordLine]) -> Vec<(&'static str, u32, u64, u64)> {
     misuse(&analysed(lines).0)
 }
 

@@ -78,6 +78,8 @@ pub use wait_shares::{Holder, WaitShares};
 #[cfg(test)]
 mod analysis_tests;
 #[cfg(test)]
+mod cancellation_tests;
+#[cfg(test)]
 mod futex_call_tests;
 #[cfg(test)]
 mod immediate_locks_tests;

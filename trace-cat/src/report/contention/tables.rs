@@ -88,6 +88,8 @@ pub struct ThreadState {
     /// The same before the record in progress.
     pub last_outside_before: u64,
     pub has_exited: bool,
+    /// When it was first asked to end by pthread_cancel: it may have left a wait since.
+    pub cancelled: Option<u64>,
     /// The address and the time of its last unlock.
     pub last_release: Option<(u64, u64)>,
     /// The name that pthread_setname_np gave it.
@@ -183,6 +185,9 @@ impl OngoingCall {
 /// which is to pthread_kill as sigqueue is to kill. Wake-ups of a futex are the same to programs that make their own semaphores.
 const OF_HANDLERS: [(u8, u8); 6] = [(1, 4), (1, 10), (1, 11), (1, 41), (4, 4), (10, 2)];
 
+/// The calls that a cancellation ends: joins, and waits for conditions and semaphores.
+const ENDED_BY_CANCELLATION: [(u8, u8); 7] = [(1, 3), (1, 37), (3, 4), (3, 5), (3, 30), (4, 2), (4, 30)];
+
 /// Whether a record may well be that of a signal handler that interrupted a wait.
 pub fn may_be_of_handler(event: (u8, u8)) -> bool {
     OF_HANDLERS.contains(&event)
@@ -197,7 +202,14 @@ impl ThreadState {
 
     /// The innermost call that it is in, as far as the records show.
     pub fn present_call(&self) -> Option<&OngoingCall> {
-        self.open.last().filter(|call| !self.is_in_gap && !self.has_gone_on(call))
+        let is_in = |call: &&OngoingCall| !self.has_gone_on(call) && !self.may_be_cancelled_in(call);
+        self.open.last().filter(|call| !self.is_in_gap && is_in(call))
+    }
+
+    /// Whether a cancellation may have ended what the call waits for: the thread may run cleanup handlers, or wait for the mutex of a
+    /// condition. For that one waits also who has been woken, cancelled or not.
+    fn may_be_cancelled_in(&self, call: &OngoingCall) -> bool {
+        self.cancelled.is_some() && call.woken.is_none() && ENDED_BY_CANCELLATION.contains(&call.event)
     }
 
     /// Whether the thread may have left this call, in which it is as far as the records show: it has made records since, by a signal
