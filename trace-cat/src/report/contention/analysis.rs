@@ -205,6 +205,7 @@ impl Analysis {
             let mut state = ObjectState::new(process, address, *number, kind, site);
             state.name = self.object_name(process, address);
             state.may_be_robust = self.processes[process as usize].knowledge.complete_from > 0;
+            state.may_be_held_elsewhere = self.may_be_inherited(process, address, kind);
             if self.selection.has_times() {
                 let times = &self.selection.times;
                 state.occupancy.log.divided_times = (times.start, Some(times.end));
@@ -213,17 +214,6 @@ impl Analysis {
         });
         self.object_of_address.insert((process, address), index);
         index
-    }
-
-    /// The semaphore at an address that an ancestor of a process made and that processes share.
-    fn shared_semaphore(&self, mut process: u32, address: u64) -> Option<u32> {
-        while let Some(parent) = self.processes[process as usize].parent {
-            if let Some(&known) = self.object_of_address.get(&(parent, address)) {
-                return self.objects[known as usize].is_shared.then_some(known);
-            }
-            process = parent;
-        }
-        None
     }
 
     /// The living object at an address.
@@ -312,12 +302,15 @@ impl Analysis {
     }
 
     /// Accounts a wait for a lock.
-    pub fn account_contention(&mut self, object: u32, wait: FinishedWait, place: WaitPlace, waker: Option<Waker>) {
+    pub fn account_contention(&mut self, object: u32, mut wait: FinishedWait, place: WaitPlace, waker: Option<Waker>) {
         if !self.is_selected(place.thread, Some(object)) || !self.selection.overlaps(place.entry, wait.end) {
             return;
         }
         let has_timed_out = place.has_timed_out && wait.end < self.selection.times.end;
         let place = WaitPlace { has_timed_out, ..place };
+        if self.objects[object as usize].may_be_held_elsewhere {
+            wait.shares.forget_handoff();
+        }
         let waited = wait.shares.total();
         let figures = &mut self.objects[object as usize].figures;
         figures.contention += waited;

@@ -3,7 +3,7 @@
 //! A thousand threads that take turns with one lock are a million pairs of waiter and holder. Where there are too many, holders are
 //! told apart by their sites alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 
@@ -63,6 +63,15 @@ impl ContentionShares {
         for (index, (cause, time)) in causes.into_iter().enumerate() {
             let key = ShareKey { thread, site, object, cause };
             self.add_row(key, WaitSum { waits: u64::from(most == Some(index)), time });
+        }
+    }
+
+    /// Takes back that nobody held these objects.
+    pub fn forget_handoffs(&mut self, objects: &HashSet<u32>) {
+        let is_forgotten = |key: &ShareKey| key.cause == WaitCause::Handoff && objects.contains(&key.object);
+        let forgotten: Vec<(ShareKey, WaitSum)> = self.rows.extract_if(|key, _| is_forgotten(key)).collect();
+        for (key, sum) in forgotten {
+            self.rows.entry(ShareKey { cause: WaitCause::Unknown, ..key }).or_default().add(sum);
         }
     }
 

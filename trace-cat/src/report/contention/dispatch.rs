@@ -6,6 +6,7 @@ use super::analysis::Analysis;
 use super::holds::{Hold, Release};
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind::{self, Barrier, Cond, Futex, Mutex, Rmutex, Rwlock, Sema, Spin};
+use super::process_sharing::may_be_for_processes;
 use super::tables::ImageEnd;
 use crate::record::call_stack::TRACE_STACK;
 
@@ -246,6 +247,7 @@ impl Analysis {
             let state = &mut self.objects[object as usize];
             (state.site, state.is_initialised) = (site, site != 0);
             state.may_be_robust = matches!(kind, Mutex | Rmutex) && record.arguments[1] != 0;
+            state.may_be_held_elsewhere = may_be_for_processes(kind, &record.arguments);
             if state.figures.calls > 1
                 && let Some(order) = &mut self.order
             {

@@ -53,6 +53,7 @@ impl Analysis {
         for object in self.objects.numbers().collect::<Vec<u32>>() {
             self.account_given_up(object);
         }
+        self.forget_handoffs();
         for (end, thread) in waiting {
             self.account_last_holds(thread, end);
         }

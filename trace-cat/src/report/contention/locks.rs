@@ -53,7 +53,12 @@ impl Analysis {
                 self.begin_hold(object, owner);
             }
         }
+        let lwp = owner;
         let owner = known.or_else(|| self.owner_before_fork(process, record.arguments[0], kind, owner));
+        // A thread of this process would have had a record before, if they are complete.
+        if lwp != 0 && owner.is_none() && record.time >= knowledge.complete_from {
+            self.objects[object as usize].may_be_held_elsewhere = true;
+        }
         self.open_call(thread, record, site, Some(object), true);
         if let Some(call) = self.threads[thread as usize].open.last_mut() {
             call.owner = owner;

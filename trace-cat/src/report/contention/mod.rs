@@ -46,6 +46,7 @@ mod once_calls;
 mod part_choice;
 mod path_waits;
 mod pending_wait;
+mod process_sharing;
 mod segment_log;
 mod site_index;
 mod small_vectors;

@@ -56,6 +56,11 @@ impl WaitShares {
         }
     }
 
+    /// Takes back that nobody held the object.
+    pub fn forget_handoff(&mut self) {
+        self.unknown += std::mem::take(&mut self.handoff);
+    }
+
     fn blame(&mut self, holder: Holder, duration: u64) {
         add_sum(&mut self.blamed, holder, duration);
     }

@@ -1,0 +1,140 @@
+//! Objects that several processes use. A semaphore that an ancestor has made for processes is one object; a lock is one object in each
+//! process, which shows the holds of that process alone.
+
+use std::collections::HashSet;
+
+use super::analysis::Analysis;
+use super::object_state::ObjectKind;
+
+/// Whether an initialisation may make a lock for several processes: it has attributes whose only reason is not the type.
+pub fn may_be_for_processes(kind: ObjectKind, arguments: &[u64; 5]) -> bool {
+    let [_, attributes, mutex_type, ..] = *arguments;
+    match kind {
+        ObjectKind::Mutex => attributes != 0 && mutex_type == 0,
+        ObjectKind::Rwlock | ObjectKind::Spin => attributes != 0,
+        _ => false,
+    }
+}
+
+impl Analysis {
+    /// The object at an address in the nearest ancestor of a process that has one there.
+    fn object_of_ancestor(&self, process: u32, address: u64) -> Option<u32> {
+        let parent_of = |process: &u32| self.processes[*process as usize].parent;
+        std::iter::successors(parent_of(&process), parent_of).find_map(|ancestor| self.object_at(ancestor, address))
+    }
+
+    /// The semaphore at an address that an ancestor of a process made and that processes share.
+    pub fn shared_semaphore(&self, process: u32, address: u64) -> Option<u32> {
+        let known = self.object_of_ancestor(process, address);
+        known.filter(|known| self.objects[*known as usize].is_shared)
+    }
+
+    /// Whether the lock at an address of a process may be one that it shares with an ancestor.
+    pub fn may_be_inherited(&self, process: u32, address: u64, kind: ObjectKind) -> bool {
+        let known = self.object_of_ancestor(process, address).map(|known| &self.objects[known as usize]);
+        known.is_some_and(|known| known.kind == kind && known.may_be_held_elsewhere)
+    }
+
+    /// Takes back that nobody held locks that other processes may have had: of some that shows only later.
+    pub fn forget_handoffs(&mut self) {
+        let is_held_elsewhere = |object: &u32| self.objects[*object as usize].may_be_held_elsewhere;
+        let objects: HashSet<u32> = self.objects.numbers().filter(is_held_elsewhere).collect();
+        for object in &objects {
+            let figures = &mut self.objects[*object as usize].figures;
+            figures.unknown += std::mem::take(&mut figures.handoff);
+        }
+        if let Some(shares) = self.shares.as_mut().filter(|_| !objects.is_empty()) {
+            shares.forget_handoffs(&objects);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::super::analysis_tests::{RecordLine, record};
+    use super::*;
+    use crate::report::contention::contention_shares::{ContentionShares, WaitCause};
+    use crate::report::contention::{Knowledge, WaitSelection};
+
+    /// Handoff and unknown of the object of the process with this ID, and of all shares.
+    fn divided(lines: &[&[RecordLine]], pid: u32) -> [(u64, u64); 2] {
+        let knowledge = HashMap::from([(1, Knowledge::default()), (2, Knowledge::default())]);
+        let mut analysis = Analysis::new(knowledge, WaitSelection::default());
+        analysis.shares = Some(ContentionShares::default());
+        lines.concat().iter().for_each(|line| analysis.add(&record(*line)));
+        analysis.finish(&[]);
+        let rows = &analysis.shares.as_ref().unwrap().rows;
+        let sum = |cause| rows.iter().filter(|(key, _)| key.cause == cause).map(|(_, sum)| sum.time).sum();
+        let has_pid = |process: u32| analysis.processes[process as usize].pid == pid;
+        let object = analysis.objects.iter().find(|object| object.address == 16 && has_pid(object.process)).unwrap();
+        [(object.figures.handoff, object.figures.unknown), (sum(WaitCause::Handoff), sum(WaitCause::Unknown))]
+    }
+
+    /// LWPs from 20 on are another process's.
+    const FORK: [RecordLine; 3] = [(6, 1, "11:1:1", &[0]), (7, 21, "11:2:0", &[1]), (8, 1, "11:1:2", &[20, 0, 0])];
+
+    /// A thread releases a lock at 20, and waits for it from 30 to 50.
+    fn waits(lwp: u32, kind: u8) -> Vec<(u64, u32, String, &'static [u64])> {
+        let [take, release] = match kind {
+            5 => [3, 4],
+            9 => [2, 4],
+            _ => [2, 4],
+        };
+        let result: &[u64] = if kind == 9 { &[1] } else { &[0, 1, 1] };
+        let free: &[u64] = if kind == 9 { &[0] } else { &[0, 0, 1] };
+        let event = |number: u8, which: u8| format!("{kind}:{number}:{which}");
+        vec![
+            (10, lwp, event(take, 1), &[16]),
+            (10, lwp, event(take, 2), free),
+            (20, lwp, event(release, 0), &[16, 0, 0, 1]),
+            (30, lwp, event(take, 1), &[16]),
+            (50, lwp, event(take, 2), result),
+        ]
+    }
+
+    #[test]
+    fn nobody_is_known_to_hold_a_lock_that_other_processes_may_have() {
+        for (kind, initialisation, may_be_shared) in [
+            (2, &[16, 0, 0, 0][..], false),
+            (2, &[16, 99, 0, 0], true),
+            // The type is reason enough for attributes.
+            (2, &[16, 99, 2, 0], false),
+            (6, &[16, 99, 1, 0], false),
+            (5, &[16, 0, 0, 0], false),
+            (5, &[16, 99, 0, 0], true),
+            (9, &[16, 0, 0], false),
+            (9, &[16, 1, 0], true),
+        ] {
+            let event = format!("{kind}:1:0");
+            for lwp in [1, 21] {
+                let waits = waits(lwp, kind);
+                let waits: Vec<RecordLine> =
+                    waits.iter().map(|(time, lwp, event, arguments)| (*time, *lwp, &event[..], *arguments)).collect();
+                let got = divided(&[&[(5, 1, &event, initialisation)], &FORK, &waits], if lwp == 1 { 1 } else { 2 });
+                let expected = if may_be_shared { (0, 20) } else { (20, 0) };
+                assert_eq!(got, [expected; 2], "{kind} {initialisation:?} {lwp}");
+            }
+        }
+    }
+
+    /// Which is seen later than the first wait.
+    #[test]
+    fn a_lock_that_a_thread_of_another_process_has_is_shared() {
+        let later = |owner: &'static [u64]| -> [RecordLine<'static>; 4] {
+            [
+                (60, 1, "2:4:0", &[16, 0, 0]),
+                (65, 2, "1:39:0", &[2, 0, 0, 0]),
+                (70, 1, "2:2:1", owner),
+                (90, 1, "2:2:2", &[0, 1]),
+            ]
+        };
+        let waits = waits(1, 2);
+        let waits: Vec<RecordLine> =
+            waits.iter().map(|(time, lwp, event, arguments)| (*time, *lwp, &event[..], *arguments)).collect();
+        assert_eq!(divided(&[&waits, &later(&[16])], 1), [(40, 0); 2]);
+        assert_eq!(divided(&[&waits, &later(&[16, 0, 0, 2])], 1), [(40, 0); 2], "a thread of the same process");
+        assert_eq!(divided(&[&waits, &later(&[16, 0, 0, 9])], 1), [(0, 40); 2]);
+    }
+}
