@@ -19,6 +19,7 @@ use crate::support::error::Error;
 use crate::trace::hosts::HostTable;
 use crate::{control, follow, launch, recover};
 use messages::Messages;
+use report::ReportOutcome;
 
 /// The exit status of a report with a deadlock, or one for which a condition of --fail-if holds.
 const FINDING: u8 = 3;
@@ -82,7 +83,8 @@ impl Cli {
     fn report(&self, options: ReportOptions) -> ExitCode {
         destination::ignore_file_size_signal();
         let outcome = report::report(options, &self.diagnostics);
-        self.status(outcome.map(|outcome| outcome.has_deadlock || outcome.is_exceeded), &["report"])
+        let has_found = |outcome: &ReportOutcome| outcome.has_deadlock || outcome.is_exceeded;
+        self.status(outcome.and_then(|outcome| self.found(has_found(&outcome), outcome)), &["report"])
     }
 
     /// Reports on the trace of a program in a directory; `None` if nothing was recorded. Returns the exit status, if it is not the
@@ -95,8 +97,9 @@ impl Cli {
         };
         let (output, fail_if) = (run.report.clone().filter(|path| path != "-"), run.fail_if.clone());
         let options = ReportOptions { paths: vec![directory], last: true, output, fail_if, ..ReportOptions::default() };
-        match report::report_run(&options, &self.diagnostics) {
-            Ok(outcome) => outcome.is_exceeded.then_some(FINDING),
+        let outcome = report::report_run(&options, &self.diagnostics);
+        match outcome.and_then(|outcome| self.found(outcome.is_exceeded, outcome)) {
+            Ok(is_exceeded) => is_exceeded.then_some(FINDING),
             Err(CommandError::Usage(message)) => {
                 self.print_failure(message);
                 Some(2)
@@ -106,6 +109,18 @@ impl Cli {
                 succeeded.then_some(launch::OWN_FAILURE)
             }
         }
+    }
+
+    /// Whether a report has found what is a status of its own. Then a figure that is not known changes nothing, and is only printed.
+    ///
+    /// # Errors
+    /// It has not, and a figure is not known.
+    fn found(&self, has_found: bool, outcome: ReportOutcome) -> Result<bool, CommandError> {
+        if !has_found && !outcome.unknown.is_empty() {
+            return Err(CommandError::Usage(outcome.unknown.join("\n")));
+        }
+        outcome.unknown.iter().for_each(|message| self.print_failure(message));
+        Ok(has_found)
     }
 
     /// The exit status of a command that found what is a status of its own, or that failed. `subcommands` is its name.

@@ -22,11 +22,13 @@ use crate::support::error::Error;
 use crate::symbols::{Aliases, Symbolizer};
 
 /// What a report found that is an exit status of its own.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ReportOutcome {
     pub has_deadlock: bool,
     /// A condition of --fail-if holds.
     pub is_exceeded: bool,
+    /// The conditions whose figures are not known, with the reasons.
+    pub unknown: Vec<String>,
 }
 
 /// Prints a report.
@@ -83,31 +85,24 @@ fn report_with(
     }
     write_report(&view, options, &mut write)
         .map_err(|error| Error::new(output_name(options.output.as_deref()), error))?;
-    let is_exceeded = check_limits(&view, &options.fail_if, diagnostics)?;
-    Ok(ReportOutcome { has_deadlock: !trace.graph.deadlocks.is_empty(), is_exceeded })
+    let has_deadlock = !trace.graph.deadlocks.is_empty();
+    Ok(ReportOutcome { has_deadlock, ..check_limits(&view, &options.fail_if, diagnostics) })
 }
 
-/// Reports the conditions of --fail-if that hold; returns whether one does.
-///
-/// # Errors
-/// The figures that are not known.
-fn check_limits(
-    view: &ReportView,
-    conditions: &[FailCondition],
-    diagnostics: &Diagnostics,
-) -> Result<bool, CommandError> {
-    let (mut is_exceeded, mut unknown) = (false, Vec::new());
+/// Reports the conditions of --fail-if that hold; returns whether one does, and which figures are not known.
+fn check_limits(view: &ReportView, conditions: &[FailCondition], diagnostics: &Diagnostics) -> ReportOutcome {
+    let mut outcome = ReportOutcome::default();
     for condition in conditions {
         match view.exceeded(condition) {
             Ok(None) => {}
             Ok(Some(message)) => {
-                is_exceeded = true;
+                outcome.is_exceeded = true;
                 diagnostics.report_note("--fail-if", message);
             }
-            Err(message) => unknown.push(message),
+            Err(message) => outcome.unknown.push(message),
         }
     }
-    if unknown.is_empty() { Ok(is_exceeded) } else { Err(CommandError::Usage(unknown.join("\n"))) }
+    outcome
 }
 
 /// A trace that has been read and analysed.

@@ -217,4 +217,13 @@ mod tests {
             assert_eq!(leaves_locks_out(&EventSet::parse(list.as_bytes(), &mut |_| {})), expected, "{list}");
         }
     }
+
+    #[test]
+    fn cancellations_are_missing_where_the_events_leave_them_out() {
+        for (events, expected) in [("all", false), ("-thr_cancel", true), ("thread", false), ("mutex:cond", true)] {
+            let mut process = RecordedProcess::default();
+            process.add_text(format!("format 1\nevents {events}\n").as_bytes());
+            assert_eq!(process.knowledge.misses_cancels, expected, "{events}");
+        }
+    }
 }

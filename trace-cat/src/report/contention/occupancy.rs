@@ -97,7 +97,7 @@ impl Occupancy {
 
     /// Whether it is certain that nobody has the object.
     pub fn is_free(&self, knowledge: Knowledge) -> bool {
-        let is_complete = knowledge.complete_from == 0 && !knowledge.only_blocked && !knowledge.misses_conds;
+        let is_complete = knowledge.complete_from == 0 && !knowledge.leaves_calls_out();
         self.holds.is_empty() && (is_complete || self.occupant(knowledge) == Occupant::Nobody)
     }
 

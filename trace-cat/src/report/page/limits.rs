@@ -4,6 +4,7 @@ use super::object_rows::ObjectRow;
 use super::tables::{percent, short_duration};
 use super::view::ReportView;
 use crate::options::{Comparison, FailCondition, Figure, ObjectFigure, Quantity};
+use crate::report::contention::{Knowledge, ProgramState};
 
 /// How many objects a message lists that have the same name.
 const LISTED_MAX: usize = 5;
@@ -44,10 +45,10 @@ impl ReportView<'_> {
             Figure::Deadlocks => at_least(self.graph.deadlocks.len(), self.undecided_deadlocks())?,
             Figure::Stuck => at_least(self.graph.stuck.len(), self.undecided_deadlocks())?,
             Figure::Cycles => match self.cycles() {
-                Some(cycles) => at_least(cycles.len(), self.unsearched_cycles())?,
+                Some(cycles) => at_least(cycles.len(), self.unsearched_cycles().or_else(|| self.missing_calls()))?,
                 None => return Err(unknown("the order of locks is not recorded".to_owned())),
             },
-            Figure::Misuse => count(self.misuse().len() as u64),
+            Figure::Misuse => at_least(self.misuse().len(), self.calls_left_out().or_else(|| self.missing_calls()))?,
             Figure::Lost => count(self.analysis.processes.iter().map(|process| process.lost).sum()),
             Figure::Regression => {
                 let Some(comparison) = &self.comparison else {
@@ -85,10 +86,46 @@ impl ReportView<'_> {
 
     /// Why there may be more deadlocks, and threads that are stuck because of them, than are known for certain, if there may.
     fn undecided_deadlocks(&self) -> Option<String> {
-        let count = self.graph.undecided.len();
-        let circles = if count == 1 { "circle" } else { "circles" };
-        let doubt = || format!("in {count} {circles} of waits a thread may have left its wait by a jump");
-        (count > 0).then(doubt)
+        let circles = self.graph.undecided.len();
+        let waits: usize = self.graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).sum();
+        match (circles, waits) {
+            (0, 0) => None,
+            (0, 1) => Some("who holds what 1 thread waits for is not recorded".to_owned()),
+            (0, _) => Some(format!("who holds what {waits} threads wait for is not recorded")),
+            (1, _) => Some("in 1 circle of waits a thread may have left its wait by a jump".to_owned()),
+            _ => Some(format!("in {circles} circles of waits a thread may have left its wait by a jump")),
+        }
+    }
+
+    /// The selected processes.
+    fn selected_processes(&self) -> impl Iterator<Item = &ProgramState> {
+        let selection = &self.analysis.selection;
+        self.analysis.processes.iter().filter(|process| selection.wants_process(process.pid))
+    }
+
+    /// Why there may be more misuse than was found, if the settings leave calls out.
+    fn calls_left_out(&self) -> Option<String> {
+        let has = |is_so: fn(&Knowledge) -> bool| self.selected_processes().any(|process| is_so(&process.knowledge));
+        let selects = |known: &Knowledge| known.is_partial || known.is_selective || known.misses_cancels;
+        if has(|known| known.only_blocked) {
+            return Some("calls that did not block were not recorded (THR_TRACE_LEVEL)".to_owned());
+        }
+        has(selects).then(|| "some calls were not recorded (THR_TRACE_EVENTS)".to_owned())
+    }
+
+    /// Why there may be more findings than were found, if calls are missing that were to be recorded.
+    fn missing_calls(&self) -> Option<String> {
+        let has = |is_so: fn(&ProgramState) -> bool| self.selected_processes().any(is_so);
+        let reason = if has(|process| process.lost > 0) {
+            "records were lost"
+        } else if has(|process| process.complete_from > 0) {
+            "rings overwrote records"
+        } else if has(|process| process.changes > 0) {
+            "what is recorded was changed (trace-cat set)"
+        } else {
+            return None;
+        };
+        Some(reason.to_owned())
     }
 
     /// Why there may be more possible deadlocks than were found, if there may.
@@ -265,5 +302,59 @@ mod tests {
         for condition in ["deadlocks > 0", "stuck > 0"] {
             assert!(result(&sample, condition).unwrap_err().contains("in 1 circle of waits a thread may have left"));
         }
+    }
+
+    /// A number is at least that of the findings, where the records may lack others.
+    #[test]
+    fn findings_are_counted_only_where_nothing_hides_others() {
+        let result = |sample: &SampleView, text: &str| sample.view().exceeded(&FailCondition::parse(text).unwrap());
+        let assert_unknown = |sample: &SampleView, figure: &str, reason: &str| {
+            for condition in ["> 0", "< 1", "<= 0", ">= 1"] {
+                let error = result(sample, &format!("{figure} {condition}")).unwrap_err();
+                assert!(error.ends_with(&format!("it is at least 0; {reason}")), "{error}");
+            }
+            assert!(result(sample, &format!("{figure} >= 0")).unwrap().is_some());
+            assert_eq!(result(sample, &format!("{figure} < 0")), Ok(None));
+        };
+        // A wait at the end.
+        let waits = "10:1:02:02:1:0x10:0:0:0:0\n";
+        let [only_blocked, partial, selective, no_cancels] = [0, 1, 2, 3].map(|which| Knowledge {
+            only_blocked: which == 0,
+            is_partial: which == 1,
+            is_selective: which == 2,
+            misses_cancels: which == 3,
+            ..Knowledge::default()
+        });
+        for knowledge in [only_blocked, partial] {
+            let sample = SampleView::with_knowledge(waits, INFO, knowledge);
+            for figure in ["deadlocks", "stuck"] {
+                assert_unknown(&sample, figure, "who holds what 1 thread waits for is not recorded");
+            }
+        }
+        let sample =
+            SampleView::with_knowledge(&(waits.to_owned() + "10:2:02:02:1:0x10:0:0:0:0\n"), INFO, only_blocked);
+        assert_unknown(&sample, "stuck", "who holds what 2 threads wait for is not recorded");
+        assert_unknown(&sample, "misuse", "calls that did not block were not recorded (THR_TRACE_LEVEL)");
+        for knowledge in [partial, selective, no_cancels] {
+            let sample = SampleView::with_knowledge(WAITS, INFO, knowledge);
+            assert_unknown(&sample, "misuse", "some calls were not recorded (THR_TRACE_EVENTS)");
+            assert_eq!(result(&sample, "deadlocks > 0"), Ok(None));
+        }
+        for (change, reason) in [
+            ((|process| process.complete_from = 5) as fn(&mut ProgramState), "rings overwrote records"),
+            (|process| process.lost = 5, "records were lost"),
+            (|process| process.changes = 1, "what is recorded was changed (trace-cat set)"),
+        ] {
+            let mut sample = SampleView::new(WAITS, INFO);
+            change(&mut sample.analysis.processes[0]);
+            assert_unknown(&sample, "cycles", reason);
+            assert_unknown(&sample, "misuse", reason);
+        }
+        // What was found is enough.
+        let unlocks = "10:1:02:04:0:0x10:1:0:0:0x1500\n";
+        let sample = SampleView::with_knowledge(unlocks, INFO, only_blocked);
+        assert!(result(&sample, "misuse > 0").unwrap().is_some_and(|message| message.ends_with("it is 1")));
+        assert!(result(&sample, "misuse < 1").unwrap().is_none());
+        assert!(result(&sample, "misuse < 2").is_err());
     }
 }
