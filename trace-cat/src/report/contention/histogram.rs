@@ -4,8 +4,10 @@ use std::borrow::Cow;
 
 use super::small_vectors::insert;
 
-/// How many buckets there are between a power of two and the next. Durations in one bucket differ by at most 1/32.
-const BUCKETS_PER_OCTAVE_LOG: u32 = 5;
+/// How many buckets there are from a power of two to the next: the fewest whose durations are at most 3 % off.
+const BUCKETS_PER_OCTAVE: u64 = 17;
+/// Durations below this power of two have a bucket each.
+const SINGLE_LOG: u32 = 6;
 
 /// Counts of durations in buckets whose width grows with the duration. Only buckets that are not empty take memory.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +32,7 @@ const RECENT_FROM: usize = 32;
 #[derive(Clone, Copy, Debug)]
 struct Bucket(u32);
 
-/// How many bits the count of a bucket takes. 11 are left: there are 1,920 buckets.
+/// How many bits the count of a bucket takes. 11 are left: there are 1,050 buckets.
 const COUNT_BITS: u32 = 21;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
 
@@ -177,15 +179,20 @@ impl DurationHistogram {
 
 /// The bucket of a duration.
 fn bucket(duration: u64) -> u16 {
-    let octave = (duration | 1).ilog2().saturating_sub(BUCKETS_PER_OCTAVE_LOG);
-    ((u64::from(octave) << BUCKETS_PER_OCTAVE_LOG) + (duration >> octave)) as u16
+    let octave = (duration | 1).ilog2();
+    let Some(octaves) = octave.checked_sub(SINGLE_LOG) else { return duration as u16 };
+    let within = u128::from(duration - (1 << octave)) * u128::from(BUCKETS_PER_OCTAVE) >> octave;
+    ((1 << SINGLE_LOG) + u64::from(octaves) * BUCKETS_PER_OCTAVE + within as u64) as u16
 }
 
-/// The duration in the middle of a bucket.
+/// The duration in the middle of a bucket: both ends are off by the same share of themselves.
 fn middle(bucket: u16) -> u64 {
-    let octave = (u64::from(bucket) >> BUCKETS_PER_OCTAVE_LOG).saturating_sub(1);
-    let low = (u64::from(bucket) - (octave << BUCKETS_PER_OCTAVE_LOG)) << octave;
-    low + ((1 << octave) - 1) / 2
+    let Some(from_first) = u64::from(bucket).checked_sub(1 << SINGLE_LOG) else { return bucket.into() };
+    let (octaves, within) = (from_first / BUCKETS_PER_OCTAVE, from_first % BUCKETS_PER_OCTAVE);
+    let octave = 1u128 << (octaves + u64::from(SINGLE_LOG));
+    let begin = |within: u64| octave + (u128::from(within) * octave).div_ceil(BUCKETS_PER_OCTAVE.into());
+    let (low, high) = (begin(within), begin(within + 1) - 1);
+    (low + low * (high - low) / (low + high)) as u64
 }
 
 #[cfg(test)]
@@ -195,12 +202,20 @@ mod tests {
 
     #[test]
     fn a_duration_is_near_the_middle_of_its_bucket() {
-        for octave in 0..64 {
-            for value in [1u64 << octave, (1 << octave) + (1 << octave) / 3, u64::MAX >> (63 - octave)] {
-                let off = middle(bucket(value)).abs_diff(value);
-                assert!(off <= value / 33, "{value} {}", middle(bucket(value)));
-            }
+        let is_near = |value: u64| {
+            let middle = middle(bucket(value));
+            assert!(u128::from(middle.abs_diff(value)) * 100 <= u128::from(value) * 3, "{value} {middle}");
+            assert_eq!(bucket(middle), bucket(value), "{value} {middle}");
+        };
+        (0..1 << 14).for_each(is_near);
+        for (octave, within) in (14..64).flat_map(|octave| (0..BUCKETS_PER_OCTAVE).map(move |within| (octave, within)))
+        {
+            let begin = (1u128 << octave) + (u128::from(within) << octave).div_ceil(BUCKETS_PER_OCTAVE.into());
+            is_near(begin as u64 - 1);
+            is_near(begin as u64);
+            assert_eq!(bucket(begin as u64 - 1) + 1, bucket(begin as u64));
         }
+        is_near(u64::MAX);
         (0..64).for_each(|value| assert_eq!(middle(bucket(value)), value));
     }
 
