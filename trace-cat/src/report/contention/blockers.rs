@@ -2,19 +2,16 @@
 //!
 //! Where all calls are recorded, the holders are those that the records show. Where only calls that blocked are (LEVEL=blocked), a
 //! release makes no record unless glibc's words showed a waiter at that moment: not that of a spin lock, not that of a reader while
-//! the writer that was woken has not announced itself, and not one in the instant between a waiter's look at the owner and its
+//! the writer that was woken has not announced itself, and not one in the time between a waiter's look at the owner and its
 //! announcement. What is certain then is the owner that a thread saw when it began to wait, if that owner is still in the call in
-//! which it was: who waits does not release. The first to wait in a circle saw an owner that went on: that one counts if nobody
-//! else who uses the lock may have taken it since.
+//! which it was: who waits does not release. The first to wait in a circle saw an owner that went on, and may have released the
+//! lock before the waiter had announced itself. Nobody records who takes it then, so that this owner counts only if no thread of
+//! the process could. How long the wait lasts proves nothing: others may keep the lock as long as they like.
 
 use super::analysis::Analysis;
 use super::holds::Hold;
 use super::object_state::ObjectKind;
 use super::tables::OngoingCall;
-
-/// A thread that has waited so long waits for the owner that it saw: others that use the lock do not keep it so long from one
-/// that waits, without a record.
-const LONG_WAIT_NS: u64 = 1_000_000_000;
 
 impl Analysis {
     /// The threads that hold the object of a thread's lock call for certain.
@@ -34,6 +31,19 @@ impl Analysis {
         holds.map(|hold| hold.holder.thread).collect()
     }
 
+    /// The thread that had the object of a thread's lock call when that began, if it may still have it, and nobody knows.
+    pub fn possible_holder(&self, thread: u32, call: &OngoingCall) -> Option<u32> {
+        let object = call.object.filter(|object| self.knowledge_of(*object).only_blocked)?;
+        let occupancy = &self.objects[object as usize].occupancy;
+        let is_possible = |hold: &&Hold| self.is_seen_owner(call, hold) && !self.still_holds(thread, call, hold);
+        occupancy.holds.iter().find(is_possible).filter(|_| occupancy.is_exclusive()).map(|hold| hold.holder.thread)
+    }
+
+    /// Whether the holder is the owner that a thread saw when it began to wait in this call.
+    fn is_seen_owner(&self, call: &OngoingCall, hold: &Hold) -> bool {
+        call.owner == Some(hold.holder.thread) && hold.from <= call.entry
+    }
+
     /// Whether the holder still has what a thread waits for in this call, where releases may have no record.
     fn still_holds(&self, thread: u32, call: &OngoingCall, hold: &Hold) -> bool {
         let Some(object) = call.object.filter(|object| self.objects[*object as usize].kind != ObjectKind::Spin) else {
@@ -46,30 +56,24 @@ impl Analysis {
         if holder == thread {
             return call.owner == Some(thread);
         }
-        let state = &self.threads[holder as usize];
-        let was_there = state.certain_call().is_some_and(|present| present.waits && present.entry < hold.seen);
-        let saw_it = call.owner == Some(holder) && hold.from <= call.entry;
-        was_there
-            || saw_it && (self.has_waited_long(thread, call) || !self.may_be_taken_by_others(object, call, holder))
+        let present = self.threads[holder as usize].certain_call().filter(|present| present.waits);
+        // A wait for a condition gives its mutex back after its record.
+        let gives_back = |present: &OngoingCall| present.mutex.is_some_and(|(mutex, _)| mutex == object);
+        let was_there = present.is_some_and(|present| present.entry < hold.seen && !gives_back(present));
+        was_there || self.is_seen_owner(call, hold) && !self.may_be_taken_by_others(object, call, holder)
     }
 
-    fn has_waited_long(&self, thread: u32, call: &OngoingCall) -> bool {
-        let process = &self.processes[self.threads[thread as usize].process as usize];
-        process.last.saturating_sub(call.entry) >= LONG_WAIT_NS
-    }
-
-    /// Whether a thread that uses the lock may have taken it after `holder` since a wait for it began: all but those that have been in
-    /// another wait since before it.
+    /// Whether another thread than `holder` may have taken the lock since a wait for it began: any of the process but those that have
+    /// been in another wait since before it. A thread that has taken it only when it was free has made no call on it that is recorded.
     fn may_be_taken_by_others(&self, object: u32, call: &OngoingCall, holder: u32) -> bool {
-        let state = &self.objects[object as usize];
-        let all = &self.processes[state.process as usize].threads;
-        let may_take_it = |user: &u32| {
-            let user = &self.threads[*user as usize];
-            let has_ended = user.has_exited && user.last < call.entry;
-            !has_ended && !user.certain_call().is_some_and(|present| present.waits && present.entry <= call.entry)
+        let process = &self.processes[self.objects[object as usize].process as usize];
+        let knows_threads = process.knowledge.complete_from == 0 && !process.knowledge.is_selective;
+        let may_take_it = |&user: &u32| {
+            let state = &self.threads[user as usize];
+            let has_ended = state.has_exited && state.last < call.entry && self.is_gone(user);
+            !has_ended && !state.certain_call().is_some_and(|present| present.waits && present.entry <= call.entry)
         };
-        let users = state.users.threads().unwrap_or(all);
-        users.iter().any(|user| *user != holder && may_take_it(user))
+        !knows_threads || process.threads.iter().any(|user| *user != holder && may_take_it(user))
     }
 
     /// Whether a thread has what it waits for: another thread saw that, and the record of its return is not there, because the

@@ -21,9 +21,6 @@ impl Analysis {
             _ => ObjectKind::Mutex,
         };
         let mutex = self.object(process, address, kind, site);
-        if self.processes[process as usize].knowledge.only_blocked {
-            self.objects[mutex as usize].users.note(thread);
-        }
         self.check_mutexes(cond, mutex, thread, site, record.time);
         // Where no other call shows the mutex, its releases are not recorded either.
         let is_seen = self.objects[mutex as usize].is_called;

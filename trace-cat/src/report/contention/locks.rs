@@ -28,9 +28,6 @@ impl Analysis {
         let state = &mut self.objects[object as usize];
         state.figures.calls += count;
         state.is_called = true;
-        if kind.is_lock() && self.processes[process as usize].knowledge.only_blocked {
-            state.users.note(thread);
-        }
         if state.site == 0 {
             state.site = site;
         }

@@ -81,7 +81,7 @@ impl Analysis {
     }
 
     /// Whether a thread that has exited does nothing any more: destructors run after the exit.
-    fn is_gone(&self, thread: u32) -> bool {
+    pub fn is_gone(&self, thread: u32) -> bool {
         let state = &self.threads[thread as usize];
         let has_successor = self.thread_of_tid.get(&(state.process, state.tid)) != Some(&thread);
         let is_silent = self.processes[state.process as usize].last > state.last + SILENCE;

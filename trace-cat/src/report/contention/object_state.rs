@@ -5,7 +5,6 @@ use spec::futex_locks::FutexLock;
 use super::caller_sums::CallerSums;
 use super::futex_state::PendingUnlock;
 use super::histogram::DurationHistogram;
-use super::lock_users::LockUsers;
 use super::occupancy::Occupancy;
 use super::wait_shares::Holder;
 use super::wakeups::{Waker, WakeupQueue};
@@ -102,8 +101,6 @@ pub struct ObjectState {
     pub wakeups: WakeupQueue,
     /// The thread that had it last.
     pub last_holder: Option<u32>,
-    /// Of a lock whose free acquisitions are not recorded: the threads that called it.
-    pub users: LockUsers,
     /// A release that may have happened.
     pub pending_unlock: Option<PendingUnlock>,
     /// The last release, if no later one is missing.
@@ -154,7 +151,6 @@ impl ObjectState {
             occupancy: Occupancy::default(),
             wakeups: WakeupQueue::default(),
             last_holder: None,
-            users: LockUsers::default(),
             pending_unlock: None,
             last_release: None,
             last_exclusive_release: None,

@@ -5,10 +5,11 @@
 //! Holders count only where the records leave no doubt: see `blockers`. So do waits: a thread that has made records since may have
 //! left its wait by a jump out of a signal handler.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
 use super::analysis::Analysis;
 use super::tables::{ImageEnd, OngoingCall};
+use super::wait_nodes::{Node, node, shortest_cycle};
 
 /// A thread in a call that does not return.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct BlockedThread {
     pub call: OngoingCall,
     /// The objects that it holds.
     pub holds: Vec<u32>,
+    /// It waits for the owner that it saw when it began to, and nobody knows whether that has the object still.
+    pub is_owner_old: bool,
 }
 
 impl BlockedThread {
@@ -68,16 +71,9 @@ pub struct WaitGraph {
     pub stuck: Vec<StuckThread>,
     /// The waits for locks whose holders are missing in the records, by process.
     pub unknown_holders: Vec<UnknownHolders>,
-    /// What would be deadlocks if no thread of them had left its wait by a jump, as some may have.
+    /// What would be deadlocks if no thread of them had left its wait by a jump, as some may have, and the owners that threads saw
+    /// had not released what they had, as some may have.
     pub undecided: Vec<Vec<BlockedThread>>,
-}
-
-/// A blocked thread's call, and the threads that it waits for for certain.
-struct Node {
-    call: OngoingCall,
-    blockers: Vec<u32>,
-    /// The thread of an ancestor that had the lock when it forked.
-    left_behind: Option<u32>,
 }
 
 impl WaitGraph {
@@ -102,7 +98,7 @@ impl WaitGraph {
         }
         let mut chains = Chains { analysis, nodes: &nodes, in_cycle: &in_cycle, ends: HashMap::new() };
         for &thread in threads.iter().filter(|thread| in_cycle.get(thread) != Some(thread)) {
-            let Node { call, ref blockers, left_behind } = nodes[&thread];
+            let Node { call, ref blockers, left_behind, .. } = nodes[&thread];
             let is_in_cycle = |blocker: &&u32| in_cycle.contains_key(&thread) && in_cycle.contains_key(*blocker);
             let held_by = blockers.iter().find(is_in_cycle).or(blockers.first()).copied().or(left_behind);
             if let (Some(end), Some(held_by)) = (chains.end(thread), held_by) {
@@ -110,9 +106,7 @@ impl WaitGraph {
             }
         }
         graph.unknown_holders = unknown_holders(analysis, &nodes, &threads);
-        if !doubtful.is_empty() {
-            graph.undecided = undecided(analysis, nodes, doubtful);
-        }
+        graph.undecided = undecided(analysis, nodes, doubtful);
         graph.select(analysis);
         graph
     }
@@ -183,57 +177,29 @@ impl WaitGraph {
     }
 }
 
-/// The node of a thread; `None` if it is not in a call that waits for other threads.
-fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
-    let state = &analysis.threads[thread as usize];
-    let process = &analysis.processes[state.process as usize];
-    let mut call = *state.present_call().filter(|_| process.end != ImageEnd::Exec)?;
-    if analysis.has_returned_unseen(thread, &call) {
-        return None;
-    }
-    let blockers = match call.event {
-        (1, 3) => {
-            call.joined = analysis.joined_thread(state.process, &call);
-            let is_alive = |joined: &u32| !analysis.threads[*joined as usize].has_exited;
-            call.joined.filter(is_alive).into_iter().collect()
-        }
-        (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => analysis.certain_holders(thread, call),
-        // It has waited for its mutex since it was woken, also if the call has a time limit.
-        (3, 4 | 5 | 30) => {
-            let (mutex, woken) = call.mutex_of_woken().zip(call.woken)?;
-            // It has it again, and has not returned: another thread saw that. Or it has a recursive one several times.
-            if analysis.objects[mutex as usize].occupancy.depth(thread) > 0 {
-                return None;
-            }
-            let wait = OngoingCall { object: Some(mutex), entry: woken, ..call };
-            analysis.certain_holders(thread, wait)
-        }
-        _ => return None,
-    };
-    let is_of_ancestor = |owner: &u32| analysis.threads[*owner as usize].process != state.process;
-    let left_behind = call.owner.filter(|owner| blockers.is_empty() && is_of_ancestor(owner));
-    Some(Node { call, blockers, left_behind })
-}
-
 /// The threads of a cycle with what they wait for and hold.
 fn blocked_threads(analysis: &Analysis, nodes: &HashMap<u32, Node>, cycle: &[u32]) -> Vec<BlockedThread> {
     let blocked = |&thread: &u32| {
         let holds = holds(analysis, nodes, thread);
-        BlockedThread { thread, call: nodes[&thread].call, holds }
+        let Node { call, ref blockers, possible, .. } = nodes[&thread];
+        BlockedThread { thread, call, holds, is_owner_old: possible.is_some_and(|owner| blockers.contains(&owner)) }
     };
     cycle.iter().map(blocked).collect()
 }
 
-/// The cycles through threads that may have left their waits: each such thread in one of them.
+/// The cycles through threads that may have left their waits, or wait for owners that may have released what they had: each such
+/// thread in one of them.
 fn undecided(
     analysis: &Analysis,
     certain: HashMap<u32, Node>,
     doubtful: HashMap<u32, Node>,
 ) -> Vec<Vec<BlockedThread>> {
     let mut threads: Vec<u32> = doubtful.keys().copied().collect();
-    threads.sort_unstable();
     let mut nodes = certain;
+    threads.extend(nodes.iter().filter(|(_, node)| node.possible.is_some()).map(|(thread, _)| *thread));
+    threads.sort_unstable();
     nodes.extend(doubtful);
+    nodes.values_mut().for_each(|node| node.blockers.extend(node.possible));
     let (mut circles, mut reported) = (Vec::new(), HashSet::new());
     for thread in threads {
         let Some(cycle) = shortest_cycle(&nodes, thread).filter(|_| !reported.contains(&thread)) else { continue };
@@ -247,7 +213,7 @@ fn undecided(
 fn unknown_holders(analysis: &Analysis, nodes: &HashMap<u32, Node>, threads: &[u32]) -> Vec<UnknownHolders> {
     let mut unknown: Vec<UnknownHolders> = Vec::new();
     for &thread in threads {
-        let Node { call, ref blockers, left_behind } = nodes[&thread];
+        let Node { call, ref blockers, left_behind, .. } = nodes[&thread];
         let Some(object) = call.wanted().filter(|_| blockers.is_empty() && left_behind.is_none()) else { continue };
         let knowledge = analysis.knowledge_of(object);
         let is_incomplete = knowledge.leaves_calls_out() || knowledge.complete_from > 0;
@@ -275,31 +241,6 @@ fn holds(analysis: &Analysis, nodes: &HashMap<u32, Node>, thread: u32) -> Vec<u3
         |object: u32| nodes.values().any(|node| node.call.wanted() == Some(object) && node.blockers.contains(&thread));
     let held = state.holds.iter().copied().filter(is_held);
     held.filter(|object| !is_only_blocked || waits_for_it(*object)).collect()
-}
-
-/// The shortest cycle through a thread, from that on.
-fn shortest_cycle(nodes: &HashMap<u32, Node>, start: u32) -> Option<Vec<u32>> {
-    let mut previous: HashMap<u32, u32> = HashMap::new();
-    let mut queue = VecDeque::from([start]);
-    while let Some(thread) = queue.pop_front() {
-        for &blocker in nodes.get(&thread).map_or(&[][..], |node| &node.blockers) {
-            if blocker == start {
-                let mut cycle = vec![thread];
-                while let Some(&before) =
-                    cycle.last().filter(|last| **last != start).and_then(|last| previous.get(last))
-                {
-                    cycle.push(before);
-                }
-                cycle.reverse();
-                return Some(cycle);
-            }
-            if let std::collections::hash_map::Entry::Vacant(new) = previous.entry(blocker) {
-                new.insert(thread);
-                queue.push_back(blocker);
-            }
-        }
-    }
-    None
 }
 
 /// What chains of waits end in.

@@ -260,23 +260,46 @@ fn a_thread_that_has_the_lock_does_not_wait_for_itself() {
 fn the_owner_that_a_thread_saw_counts_if_nobody_else_may_have_the_lock() {
     let circle: &[RecordLine] = &[(20, 1, "2:2:1", &[16, 0, 0, 2]), (30, 2, "2:2:1", &[32, 0, 0, 1])];
     let begin: &[RecordLine] = &[(5, 2, "1:39:0", &[2])];
-    let user: &[RecordLine] = &[(6, 3, "2:4:0", &[16, 0, 1])];
+    // It may take the mutex without a record: nobody needs to have seen it with that before.
+    let other: &[RecordLine] = &[(6, 3, "1:39:0", &[3])];
+    let found = |records: &[&[RecordLine<'static>]]| {
+        let knowledge = Knowledge { only_blocked: true, ..Knowledge::default() };
+        let (analysis, graph) = analysed_with(&lines(records), knowledge);
+        let undecided: Vec<Vec<u32>> = graph.undecided.iter().map(|circle| lwps(&analysis, circle)).collect();
+        let old = graph.undecided.iter().flatten().filter(|blocked| blocked.is_owner_old).count();
+        (wrong(&analysis, &graph), undecided, old)
+    };
     // The first in the order in which they appear.
-    let deadlock = vec![vec![2, 1]];
-    assert_eq!(found_if_only_blocked(&[begin, circle]), (deadlock.clone(), vec![]));
-    assert_eq!(found_if_only_blocked(&[begin, user, circle]), (vec![], vec![]));
+    let deadlock = (vec![vec![2, 1]], vec![]);
+    let certain = (deadlock.clone(), vec![], 0);
+    let undecided = ((vec![], vec![]), vec![vec![1, 2]], 1);
+    assert_eq!(found(&[begin, circle]), certain);
+    assert_eq!(found(&[begin, other, circle]), undecided);
     let waits: &[RecordLine] = &[(7, 3, "4:2:1", &[64, 0])];
-    assert_eq!(found_if_only_blocked(&[begin, user, waits, circle]), (deadlock.clone(), vec![]));
+    assert_eq!(found(&[begin, other, waits, circle]), certain);
+    // Destructors of a thread's own run after the record of its end.
     let ends: &[RecordLine] = &[(7, 3, "1:2:0", &[0])];
-    assert_eq!(found_if_only_blocked(&[begin, user, ends, circle]), (deadlock.clone(), vec![]));
-    let late: &[RecordLine] = &[(1_000_000_020, 4, "1:39:0", &[4])];
-    assert_eq!(found_if_only_blocked(&[begin, user, circle, late]), (deadlock.clone(), vec![]));
+    assert_eq!(found(&[begin, other, ends, circle]), undecided);
+    let joined: &[RecordLine] = &[(8, 1, "1:3:1", &[3]), (9, 1, "1:3:2", &[3, 0, 0])];
+    assert_eq!(found(&[begin, other, ends, joined, circle]), certain);
+    // Whoever has the mutex may keep it for long.
+    let late: &[RecordLine] = &[(5_000_000_000, 3, "4:4:0", &[64, 0, 1])];
+    assert_eq!(found(&[begin, other, circle, late]), undecided);
     // Another thread saw the owner when that waited, and who waits does not release.
     let observer: &[RecordLine] = &[(40, 4, "2:2:1", &[16, 0, 0, 2])];
-    assert_eq!(found_if_only_blocked(&[begin, user, circle, observer]), (deadlock, vec![(4, 2)]));
+    assert_eq!(found(&[begin, other, circle, observer]), ((deadlock.0, vec![(4, 2)]), vec![], 0));
     let before: &[RecordLine] = &[(25, 4, "2:2:1", &[16, 0, 0, 2])];
     let (first, second) = circle.split_at(1);
-    assert_eq!(found_if_only_blocked(&[begin, user, first, before, second]), (vec![], vec![]));
+    assert_eq!(found(&[begin, other, first, before, second]).0, (vec![], vec![]));
+}
+
+/// A thread gives a mutex back in a wait for a condition after the record of that, and is seen with it in between.
+#[test]
+fn who_waits_for_a_condition_does_not_keep_its_mutex() {
+    let waits: &[RecordLine] = &[(5, 2, "1:39:0", &[2]), (10, 2, "3:4:1", &[64, 16])];
+    let sees: &[RecordLine] = &[(11, 1, "2:2:1", &[16, 0, 0, 2])];
+    let other: &[RecordLine] = &[(6, 3, "1:39:0", &[3])];
+    assert_eq!(found_if_only_blocked(&[waits, other, sees]), (vec![], vec![]));
 }
 
 fn lwps(analysis: &super::Analysis, circle: &[BlockedThread]) -> Vec<u32> {

@@ -248,14 +248,16 @@ impl<'a> Document<'a> {
             entries.push(value);
         }
         for circle in &graph.undecided {
-            let value = |blocked: &BlockedThread| {
+            let value = |kind: &str, blocked: &BlockedThread| {
                 let (thread, pid) = (self.lwp(blocked.thread), self.pid(blocked.thread));
                 let from = self.time(blocked.call.entry);
                 json!({
-                    "kind": "jump", "pid": pid, "thread": thread, "from": from, "until": null, "count": circle.len(),
+                    "kind": kind, "pid": pid, "thread": thread, "from": from, "until": null, "count": circle.len(),
                 })
             };
-            entries.extend(circle.iter().filter(|blocked| blocked.may_have_left(analysis)).map(value));
+            let may_have_left = circle.iter().filter(|blocked| blocked.may_have_left(analysis));
+            entries.extend(may_have_left.map(|blocked| value("jump", blocked)));
+            entries.extend(circle.iter().filter(|blocked| blocked.is_owner_old).map(|blocked| value("owner", blocked)));
         }
         entries
     }

@@ -4,7 +4,7 @@ use super::object_rows::ObjectRow;
 use super::tables::{percent, short_duration};
 use super::view::ReportView;
 use crate::options::{Comparison, FailCondition, Figure, ObjectFigure, Quantity};
-use crate::report::contention::{Knowledge, ProgramState};
+use crate::report::contention::{BlockedThread, Knowledge, ProgramState};
 
 /// How many objects a message lists that have the same name.
 const LISTED_MAX: usize = 5;
@@ -86,15 +86,19 @@ impl ReportView<'_> {
 
     /// Why there may be more deadlocks, and threads that are stuck because of them, than are known for certain, if there may.
     fn undecided_deadlocks(&self) -> Option<String> {
-        let circles = self.graph.undecided.len();
         let waits: usize = self.graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).sum();
-        match (circles, waits) {
-            (0, 0) => None,
-            (0, 1) => Some("who holds what 1 thread waits for is not recorded".to_owned()),
-            (0, _) => Some(format!("who holds what {waits} threads wait for is not recorded")),
-            (1, _) => Some("in 1 circle of waits a thread may have left its wait by a jump".to_owned()),
-            _ => Some(format!("in {circles} circles of waits a thread may have left its wait by a jump")),
-        }
+        let threads = if waits == 1 { "thread waits" } else { "threads wait" };
+        let missing = (waits > 0).then(|| format!("who holds what {waits} {threads} for is not recorded"));
+        let count = self.graph.undecided.len();
+        let circles = if count == 1 { "circle" } else { "circles" };
+        let has = |doubt: &dyn Fn(&BlockedThread) -> bool| self.graph.undecided.iter().flatten().any(doubt);
+        let doubts = [
+            (has(&|blocked| blocked.may_have_left(self.analysis)), "have left its wait by a jump"),
+            (has(&|blocked| blocked.is_owner_old), "wait for another thread than the one that it saw"),
+        ];
+        let doubts: Vec<&str> = doubts.into_iter().filter(|(is_there, _)| *is_there).map(|(_, text)| text).collect();
+        let doubtful = (count > 0).then(|| format!("in {count} {circles} of waits a thread may {}", doubts.join(", or ")));
+        doubtful.or(missing)
     }
 
     /// The selected processes.

@@ -65,18 +65,26 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
     lines
 }
 
-/// The threads of a circle that may have left it. They made records that a signal handler makes, or a thread after a jump out of one.
+/// The threads of a circle that may have left it: they made records that a signal handler makes, or a thread after a jump out of one.
+/// And those that may wait for another owner: the one that they saw may have released the lock before it showed a waiter.
 fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
     let threads = match circle.len() {
         1 => "a thread is".to_owned(),
         count => format!("{count} threads are"),
     };
-    let call = |blocked: &BlockedThread| {
-        format!("{} made records in {}", thread_label(view, blocked.thread), event_name(blocked.call.event))
+    let left = |blocked: &BlockedThread| {
+        let (label, call) = (thread_label(view, blocked.thread), event_name(blocked.call.event));
+        format!("{label} made records in {call}, or left it by a jump")
+    };
+    let saw = |blocked: &BlockedThread| {
+        let owner = blocked.call.owner.map(|owner| thread_label(view, owner)).unwrap_or_default();
+        let object = blocked.call.object.map(|object| view.object_label(object)).unwrap_or_default();
+        let label = thread_label(view, blocked.thread);
+        format!("{label} saw that {owner} held {object}, which may have passed to another thread without a record")
     };
     let doubtful = circle.iter().filter(|blocked| blocked.may_have_left(view.analysis));
-    let calls: Vec<String> = doubtful.map(call).collect();
-    format!("whether {threads} in a deadlock: {}, or left it by a jump", calls.join(", "))
+    let doubts: Vec<String> = doubtful.map(left).chain(circle.iter().filter(|one| one.is_owner_old).map(saw)).collect();
+    format!("whether {threads} in a deadlock: {}", doubts.join("; "))
 }
 
 /// `process 7`, `processes 7, 8`, `processes 7, 8 and 24 more`.

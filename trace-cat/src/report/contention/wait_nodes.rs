@@ -1,0 +1,77 @@
+//! Whom a blocked thread waits for, and circles of such waits.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::analysis::Analysis;
+use super::tables::{ImageEnd, OngoingCall};
+
+/// A blocked thread's call, and the threads that it waits for for certain.
+pub struct Node {
+    pub call: OngoingCall,
+    pub blockers: Vec<u32>,
+    /// The thread that it waits for if that has not released the object since it was seen with it.
+    pub possible: Option<u32>,
+    /// The thread of an ancestor that had the lock when it forked.
+    pub left_behind: Option<u32>,
+}
+
+/// The node of a thread; `None` if it is not in a call that waits for other threads.
+pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
+    let state = &analysis.threads[thread as usize];
+    let process = &analysis.processes[state.process as usize];
+    let mut call = *state.present_call().filter(|_| process.end != ImageEnd::Exec)?;
+    if analysis.has_returned_unseen(thread, &call) {
+        return None;
+    }
+    let mut possible = None;
+    let blockers = match call.event {
+        (1, 3) => {
+            call.joined = analysis.joined_thread(state.process, &call);
+            let is_alive = |joined: &u32| !analysis.threads[*joined as usize].has_exited;
+            call.joined.filter(is_alive).into_iter().collect()
+        }
+        (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => {
+            possible = analysis.possible_holder(thread, &call);
+            analysis.certain_holders(thread, call)
+        }
+        // It has waited for its mutex since it was woken, also if the call has a time limit.
+        (3, 4 | 5 | 30) => {
+            let (mutex, woken) = call.mutex_of_woken().zip(call.woken)?;
+            // It has it again, and has not returned: another thread saw that. Or it has a recursive one several times.
+            if analysis.objects[mutex as usize].occupancy.depth(thread) > 0 {
+                return None;
+            }
+            let wait = OngoingCall { object: Some(mutex), entry: woken, ..call };
+            analysis.certain_holders(thread, wait)
+        }
+        _ => return None,
+    };
+    let is_of_ancestor = |owner: &u32| analysis.threads[*owner as usize].process != state.process;
+    let left_behind = call.owner.filter(|owner| blockers.is_empty() && is_of_ancestor(owner));
+    Some(Node { call, blockers, possible, left_behind })
+}
+
+/// The shortest cycle through a thread, from that on.
+pub fn shortest_cycle(nodes: &HashMap<u32, Node>, start: u32) -> Option<Vec<u32>> {
+    let mut previous: HashMap<u32, u32> = HashMap::new();
+    let mut queue = VecDeque::from([start]);
+    while let Some(thread) = queue.pop_front() {
+        for &blocker in nodes.get(&thread).map_or(&[][..], |node| &node.blockers) {
+            if blocker == start {
+                let mut cycle = vec![thread];
+                while let Some(&before) =
+                    cycle.last().filter(|last| **last != start).and_then(|last| previous.get(last))
+                {
+                    cycle.push(before);
+                }
+                cycle.reverse();
+                return Some(cycle);
+            }
+            if let std::collections::hash_map::Entry::Vacant(new) = previous.entry(blocker) {
+                new.insert(thread);
+                queue.push_back(blocker);
+            }
+        }
+    }
+    None
+}
