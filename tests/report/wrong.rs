@@ -123,6 +123,28 @@ fn a_thread_that_waits_for_itself_is_in_a_deadlock_at_each_level() {
 }
 
 #[test]
+fn a_child_that_waits_for_a_lock_of_both_processes_does_not_wait_for_itself() {
+    for level in ["all", "blocked"] {
+        let test = TestDirectory::new("report-shared");
+        let program = test.traced(Program::c("report/deadlocks.c")).arg("shared");
+        let mut program = program.env("THR_TRACE_DETAIL", "1").env("THR_TRACE_LEVEL", level).spawn();
+        program.wait_for("ready\n");
+        let waits = || report(&test, &[]).run().stdout_text().contains("who holds what 1 thread waits for");
+        let has_waited = (0..2000).any(|_| {
+            let waits = waits();
+            sleep(Duration::from_millis(if waits { 0 } else { 20 }));
+            waits
+        });
+        program.signal(libc::SIGKILL);
+        program.wait().killed(libc::SIGKILL);
+        assert!(has_waited, "{level}");
+        let page = report(&test, &[]).run();
+        let text = page.success().stdout_text();
+        assert!(!text.contains("Deadlock") && !text.contains("Misuse"), "{level}: {text}");
+    }
+}
+
+#[test]
 fn who_was_woken_is_in_a_deadlock_with_who_has_its_mutex() {
     let test = killed_in_deadlock_of("report/deadlocks.c", "woken", "all");
     let mut threads = only_deadlock(&test);

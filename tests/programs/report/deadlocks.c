@@ -2,6 +2,7 @@
 //
 // once: the routine of pthread_once calls pthread_once for the same control.
 // fork: the parent forks while it holds a mutex, and the child locks that.
+// shared: the same with an rwlock that both processes share, so that the child waits for the parent.
 // woken: main waits for a condition while it holds another mutex. A thread takes the condition's mutex, signals, and wants the other one.
 // jump: two threads each wait for the other's mutex, until a signal handler leaves the wait of main's by a jump. Then main posts a semaphore,
 //     prints `left`, and does nothing else.
@@ -14,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -90,6 +92,19 @@ int main(int count, char **arguments) {
             CHECK(!pthread_mutex_lock(&first));
         }
         CHECK(waitpid(child, NULL, 0) == child);
+    } else if (!strcmp(mode, "shared")) {
+        pthread_rwlockattr_t attributes;
+        CHECK(!pthread_rwlockattr_init(&attributes));
+        CHECK(!pthread_rwlockattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED));
+        pthread_rwlock_t *lock = mmap(NULL, sizeof *lock, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        CHECK(lock != MAP_FAILED && !pthread_rwlock_init(lock, &attributes) && !pthread_rwlock_wrlock(lock));
+        pid_t parent = getpid(), child = fork();
+        CHECK(child >= 0);
+        if (!child) {
+            CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL) && getppid() == parent);
+            say("ready\n");
+            CHECK(!pthread_rwlock_wrlock(lock));
+        }
     } else if (!strcmp(mode, "woken")) {
         CHECK(!pthread_mutex_lock(&first) && !pthread_mutex_lock(&second));
         CHECK(!pthread_create(&thread, NULL, signal_and_lock, NULL));

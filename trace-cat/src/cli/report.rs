@@ -16,7 +16,7 @@ use crate::report::page::{ReportView, write_report};
 use crate::report::process_info::ProcessInfo;
 use crate::report::recorded_process::RecordedProcess;
 use crate::report::runs;
-use crate::report::trace_names::name_futex_site;
+use crate::report::trace_names::answer_questions;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
 use crate::symbols::{Aliases, Symbolizer};
@@ -176,7 +176,7 @@ impl AnalysedTrace {
                     true => drop(records.next()),
                     false => analysis.add(&record),
                 }
-                name_futex_site(&mut analysis, &trace.recorded, symbols);
+                answer_questions(&mut analysis, &trace.recorded, symbols);
             }
             Ok(())
         };

@@ -13,7 +13,7 @@ use super::waiting_counts::WaitingCounts;
 use crate::report::contention::{Analysis, ImageEnd, NumericRecord, TimelineEvent};
 use crate::report::object_names::ObjectNames;
 use crate::report::recorded_process::RecordedProcess;
-use crate::report::trace_names::{TraceNames, name_futex_site};
+use crate::report::trace_names::{TraceNames, answer_questions};
 use crate::symbols::Symbolizer;
 use crate::trace::interned_names::InternedNames;
 
@@ -75,7 +75,7 @@ impl TimelineExport {
             self.sink.begin(record.time, out);
         }
         self.analysis.add(record);
-        name_futex_site(&mut self.analysis, &self.sources.recorded, &self.sources.symbols);
+        answer_questions(&mut self.analysis, &self.sources.recorded, &self.sources.symbols);
         if let Some(thread) = self.analysis.thread_of_record(record) {
             let names = self.sources.scene(&self.analysis).names;
             self.program_events.add(record, thread, names, &mut self.found);

@@ -152,8 +152,17 @@ pub fn event_name(event: (u8, u8)) -> &'static str {
     Event::find(event.0, event.1).map_or("unknown", |event| event.name)
 }
 
-/// Looks up in the code of which lock the last wait for a futex is, if the analysis does not know its site; after each record.
-pub fn name_futex_site(analysis: &mut Analysis, recorded: &HashMap<u32, RecordedProcess>, symbols: &Symbolizer) {
+/// Looks up what the analysis does not know of the program's code and memory, after each record: in the code of which lock the last
+/// wait for a futex is, and whether locks that a forked child found locked are static variables.
+pub fn answer_questions(analysis: &mut Analysis, recorded: &HashMap<u32, RecordedProcess>, symbols: &Symbolizer) {
+    for lock in std::mem::take(&mut analysis.locks_by_fork) {
+        let object = &analysis.objects[lock.object as usize];
+        let process = &analysis.processes[object.process as usize];
+        let program = recorded.get(&process.pid).and_then(|recorded| recorded.program(process.image));
+        if program.is_some_and(|program| symbols.is_static(&program.maps, object.address, lock.time)) {
+            analysis.settle_lock_by_fork(lock);
+        }
+    }
     if let Some(site) = analysis.unnamed_futex_site() {
         let frames = TraceNames { analysis, recorded, symbols }.frames(site);
         analysis.name_futex_site(futex_lock(frames.iter().map(|frame| &*frame.function)));

@@ -136,6 +136,11 @@ impl Symbolizer {
         self.module(map).variable_name(map, address, size, &self.debug_directories)
     }
 
+    /// Whether an address was in the memory of a module at a time, which has its code, its constants and its static variables.
+    pub fn is_static(&self, maps: &CodeMaps, address: u64, time: u64) -> bool {
+        maps.module_before(address, time).is_some_and(|map| self.module(map).file_address(map, address).is_some())
+    }
+
     /// The files of which code was looked up and has no name. C libraries count only if they have changed: their functions
     /// name few sites.
     pub fn nameless_files(&self) -> Vec<(PathBuf, NameLack)> {
@@ -248,12 +253,7 @@ impl Module {
     }
 
     fn variable_name(&self, map: &CodeMap, address: u64, size: u64, directories: &[PathBuf]) -> Option<String> {
-        let file = self.file.as_ref()?;
-        let moved_by = map.start.wrapping_sub(file.address_of_offset(map.offset)?);
-        let address = address.wrapping_sub(moved_by);
-        if !file.has_address(address) {
-            return None;
-        }
+        let address = self.file_address(map, address)?;
         let (name, symbol) = self.symbols(directories)?.find(address, true)?;
         let offset = address - symbol.address;
         let mut name = demangled(without_suffix(&name));
@@ -263,6 +263,13 @@ impl Module {
             name += &part.unwrap_or_else(or_offset);
         }
         Some(name)
+    }
+
+    /// The address, before the module was moved in memory, of what is at another one; `None` if that is not in the module.
+    fn file_address(&self, map: &CodeMap, address: u64) -> Option<u64> {
+        let file = self.file.as_ref()?;
+        let moved_by = map.start.wrapping_sub(file.address_of_offset(map.offset)?);
+        Some(address.wrapping_sub(moved_by)).filter(|address| file.has_address(*address))
     }
 
     /// Why functions of the file may have no names.

@@ -14,7 +14,7 @@ use crate::export::timeline_export::NameSources;
 use crate::record::call_stack::TRACE_STACK;
 use crate::record::event_table::EventTable;
 use crate::report::contention::{Analysis, CallSubject, NumericRecord, TimelineEvent};
-use crate::report::trace_names::name_futex_site;
+use crate::report::trace_names::answer_questions;
 
 /// The way from records to a table.
 pub struct TableExport {
@@ -83,7 +83,7 @@ impl TableExport {
             self.stacks.push(*record);
             return Ok(());
         }
-        name_futex_site(&mut self.analysis, &self.sources.recorded, &self.sources.symbols);
+        answer_questions(&mut self.analysis, &self.sources.recorded, &self.sources.symbols);
         let subject = self.analysis.take_subject().unwrap_or_default();
         let Some(thread) = self.analysis.thread_of_record(record) else { return Ok(()) };
         let (entry, subject) = self.pair(record, thread, subject)?;

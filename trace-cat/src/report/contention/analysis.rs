@@ -14,7 +14,7 @@ use super::object_state::{ObjectKind, ObjectState, WorstWait};
 use super::object_table::ObjectTable;
 use super::observed_holds::ObservedHolds;
 use super::table_log::TableLog;
-use super::tables::{Creation, ProgramState, ThreadState};
+use super::tables::{Creation, LockByFork, ProgramState, ThreadState};
 use super::timeline_event::TimelineEvent;
 use super::wait_selection::WaitSelection;
 use super::wakeups::{Waker, Wakeup};
@@ -87,6 +87,8 @@ pub struct Analysis {
     pub observed_holds: HashMap<(u32, u64), ObservedHolds, RandomState>,
     /// The object and the site of a wait for a futex, if nobody has said yet whether the site is in the code of a lock.
     pub unnamed_site: Option<(u32, u32)>,
+    /// Locks that were found locked by fork since somebody has said last whether their memory is private.
+    pub locks_by_fork: Vec<LockByFork>,
     /// What a viewer draws of the records since this was last emptied; `None` if that is not asked for.
     pub timeline: Option<Vec<TimelineEvent>>,
     /// What else a table says of the records; `None` if that is not asked for.
@@ -165,6 +167,7 @@ impl Analysis {
             critical_paths: Vec::new(),
             observed_holds: HashMap::default(),
             unnamed_site: None,
+            locks_by_fork: Vec::new(),
             timeline: None,
             table: None,
         }

@@ -20,7 +20,7 @@ impl Analysis {
         let is_only_blocked = self.knowledge_of(object).only_blocked;
         let state = &self.objects[object as usize];
         let waits_for_readers = state.kind == ObjectKind::Rwlock && call.event.1 == 3;
-        let holds = state.occupancy.holds.iter();
+        let holds = state.occupancy.holds.iter().filter(|hold| !hold.is_doubtful);
         if is_only_blocked {
             let is_certain = |hold: &&Hold| state.occupancy.is_exclusive() && self.still_holds(thread, &call, hold);
             return holds.filter(is_certain).map(|hold| hold.holder.thread).collect();

@@ -14,6 +14,8 @@ pub struct Hold {
     pub seen: u64,
     /// How often the thread has the object.
     pub depth: u32,
+    /// Another process may have the object instead, since processes may share it.
+    pub is_doubtful: bool,
 }
 
 /// The result of a release.

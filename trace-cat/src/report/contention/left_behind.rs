@@ -1,43 +1,117 @@
-//! Locks that a forked child has with an owner that it does not have: a thread of its parent. If that one forked, the child's thread has
-//! what it had.
+//! Locks that a forked child finds locked by a thread of its parent. If that one forked, the child's thread has what it had, and
+//! else the child has the lock without the thread that could release it.
+//!
+//! That is so in private memory, of which the child has a copy. In memory that processes share the parent releases the lock, and
+//! records do not have which memory is shared, nor the attributes that a mutex needs for that: another program may have
+//! initialised it. So the memory counts as private only if a lock was initialised there without attributes, or if it is
+//! that of static variables. The latter is known to who gives the records, which answers for each lock that is in question.
 
 use super::analysis::Analysis;
 use super::object_state::ObjectKind;
+use super::tables::{LockByFork, OwnerByFork};
 
 impl Analysis {
-    /// The first thread of a forked child, if the LWP that a lock's word has is that of the thread that forked it: the thread has the
-    /// lock itself, and the child has not released it. `None` if the memory may be shared, or records may be missing that show that.
-    pub fn owner_by_fork(&self, process: u32, address: u64, kind: ObjectKind, owner: u64) -> Option<u32> {
-        let lwp = u32::try_from(owner).ok()?;
+    /// Takes the owner of a lock, as the thread of a child saw it that begins to wait. Returns whether the lock is certainly the child's
+    /// own copy, with an owner of before the fork.
+    pub fn see_owner_by_fork(&mut self, waiter: u32, object: u32, lwp: u64, time: u64) -> bool {
+        let process = self.threads[waiter as usize].process;
+        let Ok(lwp) = u32::try_from(lwp) else { return false };
+        if self.processes[process as usize].parent.is_none() {
+            return false;
+        }
+        let owner = self.first_thread_as_owner(process, object, lwp).map(OwnerByFork::FirstThread);
+        let owner = owner.or_else(|| self.owner_before_fork(process, object, lwp).map(OwnerByFork::OfAncestor));
+        owner.is_some_and(|owner| self.note_lock_by_fork(LockByFork { object, owner, time, waiter: Some(waiter) }))
+    }
+
+    /// Takes a lock that the first thread of a child has if its memory is private, because the thread that forked it had the lock.
+    pub fn inherit_lock(&mut self, object: u32, thread: u32, time: u64) {
+        self.objects[object as usize].occupancy.doubt_hold(thread);
+        self.note_lock_by_fork(LockByFork { object, owner: OwnerByFork::FirstThread(thread), time, waiter: None });
+    }
+
+    /// Returns whether the memory of the lock is private.
+    fn note_lock_by_fork(&mut self, lock: LockByFork) -> bool {
+        let is_private = self.was_initialised_without_attributes(lock.object);
+        match is_private {
+            true => self.settle_lock_by_fork(lock),
+            false => self.locks_by_fork.push(lock),
+        }
+        is_private
+    }
+
+    /// Takes that the memory of a lock is private.
+    pub fn settle_lock_by_fork(&mut self, lock: LockByFork) {
+        let owner = match lock.owner {
+            OwnerByFork::FirstThread(owner) => {
+                self.objects[lock.object as usize].occupancy.trust_hold(owner);
+                if lock.waiter.is_some() {
+                    self.observe_owner(lock.object, owner, lock.time);
+                }
+                owner
+            }
+            OwnerByFork::OfAncestor(owner) => owner,
+        };
+        let Some(waiter) = lock.waiter else { return };
+        if let Some(call) = self.threads[waiter as usize].open.last_mut().filter(|call| call.entry == lock.time) {
+            call.owner = Some(owner);
+        }
+    }
+
+    /// The first thread of a forked child, if an LWP is that of the thread which forked it.
+    fn first_thread_as_owner(&self, process: u32, object: u32, lwp: u32) -> Option<u32> {
         let parent = self.processes[process as usize].parent?;
         let first = *self.processes[process as usize].threads.first()?;
         let forking = *self.thread_of_lwp.get(&(parent, lwp))?;
         let has_forked = self.threads[forking as usize].tid == self.threads[first as usize].tid;
-        let parent_of = |process: &u32| self.processes[*process as usize].parent;
-        let is_private = |process: u32| {
-            let knowledge = self.processes[process as usize].knowledge;
-            match self.object_at(process, address).map(|object| &self.objects[object as usize]) {
-                Some(object) => object.kind == kind && !object.may_be_robust,
+        let may_be_it = |ancestor: u32| match self.is_of_kind(ancestor, object) {
+            Some(is_of_kind) => is_of_kind,
+            None => {
                 // Initialisations are recorded at each level.
-                None => knowledge.complete_from == 0 && !knowledge.is_partial,
+                let knowledge = self.processes[ancestor as usize].knowledge;
+                knowledge.complete_from == 0 && !knowledge.is_partial
             }
         };
-        (has_forked && std::iter::successors(Some(process), parent_of).all(is_private)).then_some(first)
+        (has_forked && self.line_of(process).all(may_be_it)).then_some(first)
     }
 
-    /// The thread of an ancestor that had a lock when that forked, by the LWP that the lock's word in the child's memory has. `None`
-    /// if the memory may be shared, since an ancestor can release the lock then: only attributes make a lock one for processes.
-    pub fn owner_before_fork(&self, process: u32, address: u64, kind: ObjectKind, owner: u64) -> Option<u32> {
-        let lwp = u32::try_from(owner).ok().filter(|lwp| *lwp != 0)?;
-        let parent_of = |process: &u32| self.processes[*process as usize].parent;
-        let ancestors = || std::iter::successors(parent_of(&process), parent_of);
-        let is_private = |ancestor: u32| {
-            let knowledge = self.processes[ancestor as usize].knowledge;
-            let object = self.object_at(ancestor, address).map(|object| &self.objects[object as usize]);
-            !knowledge.is_partial && object.is_none_or(|object| object.kind == kind && !object.may_be_robust)
+    /// The thread of an ancestor that had a lock when that forked, by its LWP.
+    fn owner_before_fork(&self, process: u32, object: u32, lwp: u32) -> Option<u32> {
+        let ancestors = || self.line_of(process).skip(1);
+        let may_be_it = |ancestor: u32| {
+            !self.processes[ancestor as usize].knowledge.is_partial && self.is_of_kind(ancestor, object) != Some(false)
         };
         let owner = ancestors().find_map(|ancestor| self.thread_of_lwp.get(&(ancestor, lwp)).copied())?;
-        let is_known = self.object_at(self.threads[owner as usize].process, address).is_some();
-        (is_known && ancestors().all(is_private)).then_some(owner)
+        let is_known = self.is_of_kind(self.threads[owner as usize].process, object).is_some();
+        (is_known && ancestors().all(may_be_it)).then_some(owner)
+    }
+
+    /// Whether the object at the address of another one is of the same kind in a process; `None` if none is known there.
+    fn is_of_kind(&self, process: u32, object: u32) -> Option<bool> {
+        let (address, kind) = self.objects[object as usize].identity();
+        Some(self.kind_at(process, address)? == kind)
+    }
+
+    /// Whether a lock was initialised in its process or in an ancestor, so that it is none for several processes.
+    fn was_initialised_without_attributes(&self, object: u32) -> bool {
+        let (address, kind) = self.objects[object as usize].identity();
+        let is_so = |process: u32| {
+            let known = self.object_at(process, address).map(|known| &self.objects[known as usize]);
+            known.is_some_and(|known| known.kind == kind && known.has_no_attributes)
+        };
+        self.line_of(self.objects[object as usize].process).any(is_so)
+    }
+
+    /// A process and its ancestors, the nearest first.
+    fn line_of(&self, process: u32) -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(process), |process| self.processes[*process as usize].parent)
+    }
+}
+
+impl ObjectKind {
+    /// Whether a forked child has a copy of it that stays locked.
+    pub fn is_copied_by_fork(self) -> bool {
+        use ObjectKind::{Mutex, Rmutex, Rwlock, Spin};
+        matches!(self, Mutex | Rmutex | Rwlock | Spin)
     }
 }

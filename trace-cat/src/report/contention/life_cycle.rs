@@ -283,6 +283,9 @@ impl Analysis {
         for InheritedHold { address, kind, is_exclusive, site, depth } in holds {
             let own = self.object(process, address, kind, site);
             self.acquire(own, Holder { thread, site }, depth, is_exclusive, record.time, false);
+            if kind.is_copied_by_fork() {
+                self.inherit_lock(own, thread, record.time);
+            }
         }
     }
 

@@ -42,23 +42,27 @@ impl Analysis {
         let process = self.threads[thread as usize].process;
         self.objects[object as usize].occupancy.begin_wait(u64::from(thread), site, record.time, knowledge);
         let known = self.thread_of_lwp.get(&(process, owner as u32)).copied().filter(|_| owner != 0);
-        let known = known.or_else(|| self.owner_by_fork(process, record.arguments[0], kind, owner));
         if let Some(owner) = known {
-            let lost = self.objects[object as usize].occupancy.observe_owner(owner, record.time, knowledge);
-            self.lose_holds(object, &lost);
-            if self.objects[object as usize].occupancy.depth(owner) > 0 {
-                self.begin_hold(object, owner);
-            }
-        }
-        let lwp = owner;
-        let owner = known.or_else(|| self.owner_before_fork(process, record.arguments[0], kind, owner));
-        // A thread of this process would have had a record before, if they are complete.
-        if lwp != 0 && owner.is_none() && record.time >= knowledge.complete_from {
-            self.objects[object as usize].may_be_held_elsewhere = true;
+            self.observe_owner(object, owner, record.time);
         }
         self.open_call(thread, record, site, Some(object), true);
         if let Some(call) = self.threads[thread as usize].open.last_mut() {
-            call.owner = owner;
+            call.owner = known;
+        }
+        if known.is_none() && owner != 0 {
+            let is_copied = self.see_owner_by_fork(thread, object, owner, record.time);
+            // A thread of this process would have had a record before, if they are complete.
+            self.objects[object as usize].may_be_held_elsewhere |= !is_copied && record.time >= knowledge.complete_from;
+        }
+    }
+
+    /// Takes that a thread was seen to have a lock.
+    pub fn observe_owner(&mut self, object: u32, owner: u32, time: u64) {
+        let knowledge = self.knowledge_of(object);
+        let lost = self.objects[object as usize].occupancy.observe_owner(owner, time, knowledge);
+        self.lose_holds(object, &lost);
+        if self.objects[object as usize].occupancy.depth(owner) > 0 {
+            self.begin_hold(object, owner);
         }
     }
 

@@ -37,6 +37,7 @@ impl Analysis {
         self.has_all_calls(process)
             && self.objects[object as usize].kind != ObjectKind::Futex
             && hold.is_recorded
+            && !hold.is_doubtful
             && hold.from >= self.processes[process as usize].knowledge.complete_from
             && !holder.is_in_gap
     }

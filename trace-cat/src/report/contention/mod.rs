@@ -85,6 +85,8 @@ mod futex_call_tests;
 #[cfg(test)]
 mod immediate_locks_tests;
 #[cfg(test)]
+mod left_behind_tests;
+#[cfg(test)]
 mod misuse_tests;
 #[cfg(test)]
 mod object_sum_tests;

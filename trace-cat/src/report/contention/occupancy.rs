@@ -45,6 +45,7 @@ impl Occupancy {
             _ if !self.is_exclusive && (knowledge.only_blocked || self.no_readers_at < knowledge.complete_from) => {
                 Occupant::Unknown
             }
+            [hold] if hold.is_doubtful => Occupant::Unknown,
             [hold] => Occupant::One(hold.holder),
             _ => Occupant::Several(self.holds.iter().map(|hold| hold.holder).collect()),
         }
@@ -147,6 +148,16 @@ impl Occupancy {
         self.waiting > 0
     }
 
+    /// Takes that another process may have the object instead of a thread.
+    pub fn doubt_hold(&mut self, thread: u32) {
+        self.holds.iter_mut().filter(|hold| hold.holder.thread == thread).for_each(|hold| hold.is_doubtful = true);
+    }
+
+    /// Takes that a thread has the object, if it has it as far as is known, and no other process.
+    pub fn trust_hold(&mut self, thread: u32) {
+        self.holds.iter_mut().filter(|hold| hold.holder.thread == thread).for_each(|hold| hold.is_doubtful = false);
+    }
+
     /// How often a thread has the object.
     pub fn depth(&self, thread: u32) -> u32 {
         self.position(thread).map_or(0, |index| self.holds[index].depth)
@@ -185,7 +196,7 @@ impl Occupancy {
             }
             _ => self.advance(now, knowledge),
         }
-        push(&mut self.holds, Hold { holder, from: now, is_recorded: true, seen: now, depth });
+        push(&mut self.holds, Hold { holder, from: now, is_recorded: true, seen: now, depth, is_doubtful: false });
         (self.is_exclusive, self.released_at, self.changed_at) = (is_exclusive, None, now);
         if is_exclusive {
             (self.acquired_at, self.no_readers_at) = (now, now);
@@ -263,7 +274,7 @@ impl Occupancy {
         let lost = self.lose_holds();
         self.advance(now, knowledge);
         let holder = Holder { thread, site: 0 };
-        push(&mut self.holds, Hold { holder, from: now, is_recorded: false, seen: now, depth: 1 });
+        push(&mut self.holds, Hold { holder, from: now, is_recorded: false, seen: now, depth: 1, is_doubtful: false });
         (self.is_exclusive, self.changed_at) = (true, now);
         lost
     }

@@ -63,6 +63,26 @@ pub struct InheritedHold {
     pub depth: u32,
 }
 
+/// A lock that a thread of a forked child finds locked by one of its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockByFork {
+    pub object: u32,
+    pub owner: OwnerByFork,
+    /// When it was found locked.
+    pub time: u64,
+    /// The thread that waits for it in the call that it has entered last.
+    pub waiter: Option<u32>,
+}
+
+/// Who has a lock in the memory of a forked child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerByFork {
+    /// The child's first thread, since the thread of the parent that forked it had the lock.
+    FirstThread(u32),
+    /// Another thread of an ancestor, which the child does not have.
+    OfAncestor(u32),
+}
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageEnd {

@@ -216,7 +216,8 @@ fn unknown_holders(analysis: &Analysis, nodes: &HashMap<u32, Node>, threads: &[u
         let Node { call, ref blockers, left_behind, .. } = nodes[&thread];
         let Some(object) = call.wanted().filter(|_| blockers.is_empty() && left_behind.is_none()) else { continue };
         let knowledge = analysis.knowledge_of(object);
-        let is_incomplete = knowledge.leaves_calls_out() || knowledge.complete_from > 0;
+        let is_doubtful = analysis.objects[object as usize].occupancy.holds.iter().any(|hold| hold.is_doubtful);
+        let is_incomplete = knowledge.leaves_calls_out() || knowledge.complete_from > 0 || is_doubtful;
         if !is_incomplete || analysis.objects[object as usize].occupancy.is_free(knowledge) {
             continue;
         }
@@ -236,7 +237,10 @@ fn unknown_holders(analysis: &Analysis, nodes: &HashMap<u32, Node>, threads: &[u
 fn holds(analysis: &Analysis, nodes: &HashMap<u32, Node>, thread: u32) -> Vec<u32> {
     let state = &analysis.threads[thread as usize];
     let is_only_blocked = analysis.processes[state.process as usize].knowledge.only_blocked;
-    let is_held = |object: &u32| analysis.objects[*object as usize].occupancy.depth(thread) > 0;
+    let is_held = |object: &u32| {
+        let mut holds = analysis.objects[*object as usize].occupancy.holds.iter();
+        holds.any(|hold| hold.holder.thread == thread && !hold.is_doubtful)
+    };
     let waits_for_it =
         |object: u32| nodes.values().any(|node| node.call.wanted() == Some(object) && node.blockers.contains(&thread));
     let held = state.holds.iter().copied().filter(is_held);

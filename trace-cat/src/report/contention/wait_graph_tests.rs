@@ -26,48 +26,6 @@ fn joins_can_be_in_a_deadlock() {
     assert_eq!(wrong(&analysis, &graph), (vec![vec![1, 2, 3]], vec![]));
 }
 
-/// LWPs from 20 on are another process's.
-#[test]
-fn a_child_waits_for_a_thread_that_its_parent_did_not_fork() {
-    let found = |attributes: &'static [u64], owner: &'static [u64]| {
-        let records = lines(&[
-            &[(5, 1, "2:1:0", attributes)],
-            &lock(10, 2, &[16]),
-            &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])],
-            &[(30, 21, "2:2:1", owner), (40, 2, "2:4:0", &[16, 0, 0])],
-        ]);
-        let (analysis, graph) = analysed(&records);
-        let ends: Vec<ChainEnd> = graph.stuck.iter().map(|stuck| stuck.end).collect();
-        (wrong(&analysis, &graph), ends)
-    };
-    let owner = &[16, 0, 0, 2];
-    assert_eq!(found(&[16, 0, 0, 0], owner), ((vec![], vec![(21, 2)]), vec![ChainEnd::LeftBehind(1)]));
-    // Processes may share a mutex with attributes, and then the parent releases it.
-    assert_eq!(found(&[16, 99, 0, 0], owner), ((vec![], vec![]), vec![]));
-    // Without THR_TRACE_DETAIL nobody knows, nor if the LWP is of no process that is recorded.
-    assert_eq!(found(&[16, 0, 0, 0], &[16]), ((vec![], vec![]), vec![]));
-    assert_eq!(found(&[16, 0, 0, 0], &[16, 0, 0, 9]), ((vec![], vec![]), vec![]));
-}
-
-/// The lock's word in the child has the thread that forked: that is the child's own.
-#[test]
-fn a_child_that_locks_what_its_parent_had_waits_for_itself() {
-    let only_blocked = Knowledge { only_blocked: true, ..Knowledge::default() };
-    let found = |before: &[RecordLine<'static>], owner: &'static [u64]| {
-        let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])];
-        let records = lines(&[before, fork, &[(30, 21, "2:2:1", owner)]]);
-        let (analysis, graph) = analysed_with(&records, only_blocked);
-        wrong(&analysis, &graph)
-    };
-    let other: &[RecordLine] = &[(4, 2, "1:39:0", &[2])];
-    assert_eq!(found(other, &[16, 0, 0, 1]), (vec![vec![21]], vec![]));
-    // Another thread of the parent had it, of which nobody knows that it is a lock of the program's own.
-    assert_eq!(found(other, &[16, 0, 0, 2]), (vec![], vec![]));
-    // Processes may share a mutex with attributes.
-    assert_eq!(found(&[(5, 1, "2:1:0", &[16, 99, 0, 0])], &[16, 0, 0, 1]), (vec![], vec![]));
-    assert_eq!(found(&[(5, 1, "2:1:0", &[16, 0, 0, 0])], &[16, 0, 0, 1]), (vec![vec![21]], vec![]));
-}
-
 #[test]
 fn a_routine_that_calls_pthread_once_for_itself_waits_for_itself() {
     let first: &[RecordLine] = &[(10, 1, "1:38:1", &[16, 0])];

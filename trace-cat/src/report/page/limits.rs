@@ -97,7 +97,8 @@ impl ReportView<'_> {
             (has(&|blocked| blocked.is_owner_old), "wait for another thread than the one that it saw"),
         ];
         let doubts: Vec<&str> = doubts.into_iter().filter(|(is_there, _)| *is_there).map(|(_, text)| text).collect();
-        let doubtful = (count > 0).then(|| format!("in {count} {circles} of waits a thread may {}", doubts.join(", or ")));
+        let doubtful =
+            (count > 0).then(|| format!("in {count} {circles} of waits a thread may {}", doubts.join(", or ")));
         doubtful.or(missing)
     }
 

@@ -1,0 +1,88 @@
+//! Locks that a forked child finds locked. LWPs from 20 on are the child's.
+
+use super::analysis_tests::{RecordLine, analysed, lock, record, wrong};
+use super::holds::Knowledge;
+use super::wait_graph::ChainEnd;
+
+fn lines(lines: &[&[RecordLine<'static>]]) -> Vec<RecordLine<'static>> {
+    lines.concat()
+}
+
+#[test]
+fn a_child_waits_for_a_thread_that_its_parent_did_not_fork() {
+    let found = |attributes: &'static [u64], owner: &'static [u64]| {
+        let records = lines(&[
+            &[(5, 1, "2:1:0", attributes)],
+            &lock(10, 2, &[16]),
+            &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])],
+            &[(30, 21, "2:2:1", owner), (40, 2, "2:4:0", &[16, 0, 0])],
+        ]);
+        let (analysis, graph) = analysed(&records);
+        let ends: Vec<ChainEnd> = graph.stuck.iter().map(|stuck| stuck.end).collect();
+        (wrong(&analysis, &graph), ends)
+    };
+    let owner = &[16, 0, 0, 2];
+    assert_eq!(found(&[16, 0, 0, 0], owner), ((vec![], vec![(21, 2)]), vec![ChainEnd::LeftBehind(1)]));
+    // Processes may share a mutex with attributes, and then the parent releases it.
+    assert_eq!(found(&[16, 99, 0, 0], owner), ((vec![], vec![]), vec![]));
+    // Without THR_TRACE_DETAIL nobody knows, nor if the LWP is of no process that is recorded.
+    assert_eq!(found(&[16, 0, 0, 0], &[16]), ((vec![], vec![]), vec![]));
+    assert_eq!(found(&[16, 0, 0, 0], &[16, 0, 0, 9]), ((vec![], vec![]), vec![]));
+}
+
+/// What is found of records where the locks that a child found locked are static variables, or where nobody knows their memory.
+fn found_of_memory(
+    records: &[RecordLine<'static>],
+    knowledge: Knowledge,
+    are_static: bool,
+) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
+    let mut analysis = super::Analysis::new([(1, knowledge), (2, knowledge)].into(), super::WaitSelection::default());
+    for line in records {
+        analysis.add(&record(*line));
+        let locks = std::mem::take(&mut analysis.locks_by_fork);
+        locks.into_iter().filter(|_| are_static).for_each(|lock| analysis.settle_lock_by_fork(lock));
+    }
+    let graph = analysis.finish(&[]);
+    wrong(&analysis, &graph)
+}
+
+/// The lock's word in the child has the thread that forked: that is the child's own, unless processes share the memory.
+#[test]
+fn a_child_that_locks_what_its_parent_had_waits_for_itself() {
+    let only_blocked = Knowledge { only_blocked: true, ..Knowledge::default() };
+    let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])];
+    let other: &[RecordLine] = &[(4, 2, "1:39:0", &[2])];
+    let (deadlock, none) = ((vec![vec![21]], vec![]), (vec![], vec![]));
+    let found = |before: &[RecordLine<'static>], owner: &'static [u64], are_static: bool| {
+        let records = lines(&[before, fork, &[(30, 21, "2:2:1", owner)]]);
+        found_of_memory(&records, only_blocked, are_static)
+    };
+    assert_eq!(found(other, &[16, 0, 0, 1], true), deadlock);
+    // Another program may have initialised a mutex for several processes.
+    assert_eq!(found(other, &[16, 0, 0, 1], false), none);
+    // Another thread of the parent had it, of which nobody knows that it is a lock of the program's own.
+    assert_eq!(found(other, &[16, 0, 0, 2], true), none);
+    // Processes may share a mutex with attributes.
+    assert_eq!(found(&[(5, 1, "2:1:0", &[16, 99, 0, 0])], &[16, 0, 0, 1], false), none);
+    assert_eq!(found(&[(5, 1, "2:1:0", &[16, 0, 0, 0])], &[16, 0, 0, 1], false), deadlock);
+    // Where all calls are recorded, the parent's acquisition is, too.
+    let taken = |attributes: &[RecordLine<'static>], are_static: bool| {
+        let records = lines(&[attributes, &lock(10, 1, &[16]), fork, &[(30, 21, "2:2:1", &[16, 0, 0, 1])]]);
+        found_of_memory(&records, Knowledge::default(), are_static)
+    };
+    assert_eq!(taken(&[], true), deadlock);
+    assert_eq!(taken(&[], false), none);
+    assert_eq!(taken(&[(5, 1, "2:1:0", &[16, 99, 0, 0])], false), none);
+    assert_eq!(taken(&[(5, 1, "2:1:0", &[16, 0, 0, 0])], false), deadlock);
+}
+
+#[test]
+fn a_lock_of_an_ancestors_thread_may_be_one_for_several_processes() {
+    let records = lines(&[
+        &lock(10, 2, &[16]),
+        &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])],
+        &[(30, 21, "2:2:1", &[16, 0, 0, 2])],
+    ]);
+    assert_eq!(found_of_memory(&records, Knowledge::default(), true), (vec![], vec![(21, 2)]));
+    assert_eq!(found_of_memory(&records, Knowledge::default(), false), (vec![], vec![]));
+}
