@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::analysis::Analysis;
 use super::holds::Knowledge;
 use super::numeric_record::NumericRecord;
-use super::tables::{ImageEnd, OngoingCall};
+use super::tables::ImageEnd;
 use super::wait_graph::{ChainEnd, WaitGraph};
 use super::wait_selection::WaitSelection;
 
@@ -247,23 +247,6 @@ fn a_thread_alone_can_be_in_a_deadlock() {
     let (analysis, graph) = analysed(&lines);
     assert_eq!(wrong(&analysis, &graph), (vec![vec![1], vec![2]], vec![]));
     assert_eq!(analysis.objects[2].figures.hold.sum(), 4);
-}
-
-#[test]
-fn a_thread_is_stuck_behind_one_that_ended_or_waits_for_a_condition() {
-    let mut lines = [lock(10, 1, &[16]), lock(11, 2, &[32]), lock(12, 2, &[48])].concat();
-    lines.extend([
-        (13, 1, "1:2:0", &[0][..]),
-        (14, 3, "2:2:1", &[16]),
-        (15, 2, "3:4:1", &[80, 48]),
-        (16, 4, "2:2:1", &[32]),
-        (17, 5, "2:2:1", &[96]),
-    ]);
-    let (analysis, graph) = analysed(&lines);
-    // Nobody is known to have 96.
-    assert_eq!(wrong(&analysis, &graph), (vec![], vec![(3, 1), (4, 2)]));
-    let ends: Vec<ChainEnd> = graph.stuck.iter().map(|stuck| stuck.end).collect();
-    assert!(matches!(ends[..], [ChainEnd::Ended(_), ChainEnd::Idle(_, OngoingCall { event: (3, 4), .. })]), "{ends:?}");
 }
 
 #[test]

@@ -9,9 +9,6 @@ use super::object_state::ObjectKind;
 use super::tables::{ImageEnd, OngoingCall, ThreadFate};
 use crate::report::misuse::{Misuse, MisuseKind, SuspectedMisuse};
 
-/// How long a thread that was not joined has to be silent after its exit until it counts as gone.
-const SILENCE: u64 = 1_000_000_000;
-
 impl Analysis {
     fn add_misuse(&mut self, kind: MisuseKind, object: Option<u32>, thread: u32, site: u32, time: u64) {
         self.note_misuse(Misuse { kind, object, thread, time, site, count: 1 });
@@ -81,12 +78,11 @@ impl Analysis {
         }
     }
 
-    /// Whether a thread that has exited does nothing any more: destructors run after the exit.
+    /// Whether a thread that has exited does nothing any more: destructors run after the exit, for as long as they like.
     pub fn is_gone(&self, thread: u32) -> bool {
         let state = &self.threads[thread as usize];
         let has_successor = self.thread_of_tid.get(&(state.process, state.tid)) != Some(&thread);
-        let is_silent = self.processes[state.process as usize].last > state.last + SILENCE;
-        state.fate == ThreadFate::Joined || has_successor || is_silent
+        state.fate == ThreadFate::Joined || has_successor
     }
 
     /// Takes a destruction, whether it succeeded or not.

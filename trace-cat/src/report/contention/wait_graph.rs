@@ -45,6 +45,8 @@ pub struct StuckThread {
 pub enum ChainEnd {
     /// A thread that has ended.
     Ended(u32),
+    /// A thread that is ending, or has ended: after the record of that its own destructors may run.
+    Ending(u32),
     /// A thread that waits for a condition, semaphore or barrier, in this call.
     Idle(u32, OngoingCall),
     /// A deadlock.
@@ -69,6 +71,8 @@ pub struct WaitGraph {
     pub moment: Option<u64>,
     pub deadlocks: Vec<Vec<BlockedThread>>,
     pub stuck: Vec<StuckThread>,
+    /// The threads that are stuck if a thread that is ending has ended.
+    pub perhaps_stuck: Vec<StuckThread>,
     /// The waits for locks whose holders are missing in the records, by process.
     pub unknown_holders: Vec<UnknownHolders>,
     /// What would be deadlocks if no thread of them had left its wait by a jump, as some may have, and the owners that threads saw
@@ -102,7 +106,11 @@ impl WaitGraph {
             let is_in_cycle = |blocker: &&u32| in_cycle.contains_key(&thread) && in_cycle.contains_key(*blocker);
             let held_by = blockers.iter().find(is_in_cycle).or(blockers.first()).copied().or(left_behind);
             if let (Some(end), Some(held_by)) = (chains.end(thread), held_by) {
-                graph.stuck.push(StuckThread { thread, call, held_by, end });
+                let stuck = StuckThread { thread, call, held_by, end };
+                match end {
+                    ChainEnd::Ending(_) => graph.perhaps_stuck.push(stuck),
+                    _ => graph.stuck.push(stuck),
+                }
             }
         }
         graph.unknown_holders = unknown_holders(analysis, &nodes, &threads);
@@ -118,9 +126,13 @@ impl WaitGraph {
         let in_deadlocks = blocked.flat_map(move |blocked| blocked.holds.iter().copied().chain(wanted(&blocked.call)));
         let last_call = |stuck: &StuckThread| match stuck.end {
             ChainEnd::Idle(_, call) => call.object,
-            ChainEnd::Ended(_) | ChainEnd::Deadlock(_) | ChainEnd::LeftBehind(_) => None,
+            ChainEnd::Ended(_) | ChainEnd::Ending(_) | ChainEnd::Deadlock(_) | ChainEnd::LeftBehind(_) => None,
         };
-        let of_stuck = self.stuck.iter().flat_map(move |stuck| wanted(&stuck.call).chain(last_call(stuck)));
+        let of_stuck = self
+            .stuck
+            .iter()
+            .chain(&self.perhaps_stuck)
+            .flat_map(move |stuck| wanted(&stuck.call).chain(last_call(stuck)));
         in_deadlocks.chain(of_stuck)
     }
 
@@ -150,9 +162,10 @@ impl WaitGraph {
                 && match stuck.end {
                     ChainEnd::Deadlock(thread) => doubtful.all(|blocked| blocked.thread != thread),
                     ChainEnd::Idle(thread, call) => !is_present || is_there(thread, &call),
-                    ChainEnd::Ended(_) | ChainEnd::LeftBehind(_) => true,
+                    ChainEnd::Ended(_) | ChainEnd::Ending(_) | ChainEnd::LeftBehind(_) => true,
                 }
         });
+        self.perhaps_stuck.retain(|stuck| !is_present || is_there(stuck.thread, &stuck.call));
         for unknown in &mut self.unknown_holders {
             unknown.waits.retain(|(thread, call)| !is_present || is_there(*thread, call));
         }
@@ -170,7 +183,9 @@ impl WaitGraph {
         for circles in [&mut self.deadlocks, &mut self.undecided] {
             circles.retain(|threads| threads.iter().any(|blocked| is_wanted(blocked.thread, &blocked.call)));
         }
-        self.stuck.retain(|stuck| is_wanted(stuck.thread, &stuck.call));
+        for stuck in [&mut self.stuck, &mut self.perhaps_stuck] {
+            stuck.retain(|stuck| is_wanted(stuck.thread, &stuck.call));
+        }
         for unknown in &mut self.unknown_holders {
             unknown.waits.retain(|(thread, call)| is_wanted(*thread, call));
         }
@@ -225,7 +240,8 @@ fn unknown_holders(analysis: &Analysis, nodes: &HashMap<u32, Node>, threads: &[u
         match unknown.iter_mut().find(|known| known.process == process) {
             Some(known) => known.waits.push((thread, call)),
             None => {
-                let may_be_released = has_running_thread(analysis, process);
+                let may_be_released =
+                    has_running_thread(analysis, process) || ending_thread(analysis, process).is_some();
                 unknown.push(UnknownHolders { process, waits: vec![(thread, call)], may_be_released });
             }
         }
@@ -293,10 +309,14 @@ impl Chains<'_> {
         }
         let mut ends = blockers.iter().map(|blocker| {
             let end = self.ends.get(blocker).copied().flatten();
-            end.filter(|end| *end != ChainEnd::Ended(*blocker) || self.is_lost(&node.call))
+            let is_its_end =
+                |end: &ChainEnd| matches!(end, ChainEnd::Ended(it) | ChainEnd::Ending(it) if it == blocker);
+            end.filter(|end| !is_its_end(end) || self.is_lost(&node.call))
         });
         let first = ends.next()??;
-        ends.all(|end| end.is_some()).then_some(first)
+        let others: Vec<ChainEnd> = ends.collect::<Option<_>>()?;
+        // One that is not certain makes all of them so.
+        Some(others.into_iter().find(|end| matches!(end, ChainEnd::Ending(_))).unwrap_or(first))
     }
 
     /// Whether an object stays with a thread that has ended. A robust mutex goes to the next owner.
@@ -309,12 +329,28 @@ impl Chains<'_> {
 fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
     let state = &analysis.threads[thread as usize];
     if state.open.is_empty() && !state.is_in_gap {
-        return state.has_exited.then_some(ChainEnd::Ended(thread));
+        let end = if analysis.is_gone(thread) { ChainEnd::Ended(thread) } else { ChainEnd::Ending(thread) };
+        return state.has_exited.then_some(end);
     }
     let call = *state.certain_call().filter(|call| is_idle(call))?;
+    if call.event != (7, 2) {
+        return Some(ChainEnd::Idle(thread, call));
+    }
     // Whoever runs may be the one that a barrier waits for.
-    let may_go_on = call.event == (7, 2) && has_running_thread(analysis, state.process);
-    (!may_go_on).then_some(ChainEnd::Idle(thread, call))
+    if has_running_thread(analysis, state.process) {
+        return None;
+    }
+    Some(ending_thread(analysis, state.process).map_or(ChainEnd::Idle(thread, call), ChainEnd::Ending))
+}
+
+/// A thread of a process that is ending, and may not have ended.
+fn ending_thread(analysis: &Analysis, process: u32) -> Option<u32> {
+    let threads = analysis.processes[process as usize].threads.iter().copied();
+    let is_ending = |&thread: &u32| {
+        let state = &analysis.threads[thread as usize];
+        state.has_exited && !state.is_in_gap && !analysis.is_gone(thread)
+    };
+    threads.filter(is_ending).last()
 }
 
 /// Whether a call waits for a condition, semaphore or barrier, without a time limit, and has not been woken for certain.

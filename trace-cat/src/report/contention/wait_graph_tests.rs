@@ -98,7 +98,8 @@ fn a_robust_mutex_is_not_lost_with_its_owner() {
         let records = lines(&[
             &[(5, 1, "2:1:0", attributes)],
             &lock(10, 1, &[16]),
-            &[(13, 1, "1:2:0", &[0]), (14, 2, "2:2:1", &[16]), (15, 3, "1:3:1", &[2])],
+            &[(13, 1, "1:2:0", &[0]), (13, 4, "1:3:1", &[1]), (14, 4, "1:3:2", &[1, 0, 0])],
+            &[(14, 2, "2:2:1", &[16]), (15, 3, "1:3:1", &[2])],
         ]);
         let (analysis, graph) = analysed(&records);
         wrong(&analysis, &graph)
@@ -296,6 +297,32 @@ fn who_has_left_its_wait_by_a_jump_is_in_no_deadlock() {
 }
 
 #[test]
+fn a_thread_is_stuck_behind_one_that_ended_or_waits_for_a_condition() {
+    let mut lines = [lock(10, 1, &[16]), lock(11, 2, &[32]), lock(12, 2, &[48])].concat();
+    lines.extend([
+        (13, 1, "1:2:0", &[0][..]),
+        (14, 3, "2:2:1", &[16]),
+        (15, 2, "3:4:1", &[80, 48]),
+        (16, 4, "2:2:1", &[32]),
+        (17, 5, "2:2:1", &[96]),
+    ]);
+    let perhaps = |graph: &super::WaitGraph| graph.perhaps_stuck.iter().map(|stuck| stuck.end).collect::<Vec<_>>();
+    // After the record of its end a thread may release what it has in a destructor.
+    let (analysis, graph) = analysed(&lines);
+    assert_eq!(wrong(&analysis, &graph), (vec![], vec![(4, 2)]));
+    assert!(matches!(perhaps(&graph)[..], [ChainEnd::Ending(_)]), "{graph:?}");
+    let late = (9_000_000_000, 6, "4:4:0", &[112, 0, 0][..]);
+    assert_eq!(analysed(&[&lines[..], &[late]].concat()).1.perhaps_stuck.len(), 1, "destructors may last");
+    lines.extend([(18, 6, "1:3:1", &[1][..]), (19, 6, "1:3:2", &[1, 0, 0])]);
+    let (analysis, graph) = analysed(&lines);
+    assert_eq!(perhaps(&graph), []);
+    // Nobody is known to have 96.
+    assert_eq!(wrong(&analysis, &graph), (vec![], vec![(3, 1), (4, 2)]));
+    let ends: Vec<ChainEnd> = graph.stuck.iter().map(|stuck| stuck.end).collect();
+    assert!(matches!(ends[..], [ChainEnd::Ended(_), ChainEnd::Idle(_, OngoingCall { event: (3, 4), .. })]), "{ends:?}");
+}
+
+#[test]
 fn a_barrier_that_a_running_thread_may_come_to_makes_nobody_stuck() {
     let found = |others: &[RecordLine<'static>]| {
         let waits: &[RecordLine] = &[(20, 2, "7:2:1", &[80, 2]), (21, 1, "1:3:1", &[2])];
@@ -303,7 +330,10 @@ fn a_barrier_that_a_running_thread_may_come_to_makes_nobody_stuck() {
         wrong(&analysis, &graph)
     };
     assert_eq!(found(&[]), (vec![], vec![]));
-    assert_eq!(found(&[(30, 3, "1:2:0", &[0])]), (vec![], vec![(1, 2)]), "it has ended");
+    assert_eq!(found(&[(30, 3, "1:2:0", &[0])]), (vec![], vec![]), "it is ending");
+    let joined: &[RecordLine] = &[(30, 3, "1:2:0", &[0]), (31, 4, "1:3:1", &[3]), (32, 4, "1:3:2", &[3, 0, 0])];
+    let idle: &[RecordLine] = &[(33, 4, "4:2:1", &[64, 0])];
+    assert_eq!(found(&[joined, idle].concat()), (vec![], vec![(1, 2)]), "it has ended");
     assert_eq!(found(&[(30, 3, "4:2:1", &[64, 0])]), (vec![], vec![(1, 2)]), "it waits, too");
     assert_eq!(found(&[(30, 3, "4:30:1", &[64, 0, 0, 99])]), (vec![], vec![]), "its wait has a time limit");
     assert_eq!(found(&[(30, 3, "0:1:0", &[1, 0])]), (vec![], vec![]), "nobody knows what it does");

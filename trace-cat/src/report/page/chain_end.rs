@@ -9,6 +9,7 @@ use crate::report::trace_names::event_name;
 pub fn chain_end_text(view: &ReportView, end: &ChainEnd) -> Vec<String> {
     match *end {
         ChainEnd::Ended(thread) => vec![format!("{} has ended", thread_label(view, thread))],
+        ChainEnd::Ending(thread) => vec![format!("{} is ending", thread_label(view, thread))],
         ChainEnd::Deadlock(thread) => vec![format!("{} is in a deadlock", thread_label(view, thread))],
         ChainEnd::LeftBehind(thread) => {
             let label = thread_label(view, thread);

@@ -259,6 +259,12 @@ impl<'a> Document<'a> {
             entries.extend(may_have_left.map(|blocked| value("jump", blocked)));
             entries.extend(circle.iter().filter(|blocked| blocked.is_owner_old).map(|blocked| value("owner", blocked)));
         }
+        entries.extend(graph.perhaps_stuck.iter().map(|stuck| {
+            json!({
+                "kind": "ending", "pid": self.pid(stuck.thread), "thread": self.lwp(stuck.thread),
+                "from": self.time(stuck.call.entry), "until": null, "count": null,
+            })
+        }));
         entries
     }
 

@@ -43,7 +43,7 @@ impl ReportView<'_> {
             }
             Figure::Idleness => share(idleness)?,
             Figure::Deadlocks => at_least(self.graph.deadlocks.len(), self.undecided_deadlocks())?,
-            Figure::Stuck => at_least(self.graph.stuck.len(), self.undecided_deadlocks())?,
+            Figure::Stuck => at_least(self.graph.stuck.len(), self.undecided_stuck())?,
             Figure::Cycles => match self.cycles() {
                 Some(cycles) => at_least(cycles.len(), self.unsearched_cycles().or_else(|| self.missing_calls()))?,
                 None => return Err(unknown("the order of locks is not recorded".to_owned())),
@@ -131,6 +131,14 @@ impl ReportView<'_> {
             return None;
         };
         Some(reason.to_owned())
+    }
+
+    /// Why there may be more stuck threads than are known for certain, if there may.
+    fn undecided_stuck(&self) -> Option<String> {
+        let count = self.graph.perhaps_stuck.len();
+        let wait = if count == 1 { "1 thread waits" } else { &format!("{count} threads wait") };
+        let ending = (count > 0).then(|| format!("{wait} for one that is ending, and may still run destructors"));
+        self.undecided_deadlocks().or(ending)
     }
 
     /// Why there may be more possible deadlocks than were found, if there may.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::tables::thread_label;
 use super::view::ReportView;
-use crate::report::contention::BlockedThread;
+use crate::report::contention::{BlockedThread, ChainEnd};
 use crate::report::trace_names::event_name;
 
 /// A line for each reason. Processes that share a reason share its line: a server may have hundreds.
@@ -62,6 +62,16 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
         }
     }
     lines.extend(view.graph.undecided.iter().map(|circle| undecided_deadlock(view, circle)));
+    let mut behind: BTreeMap<u32, usize> = BTreeMap::new();
+    for stuck in &view.graph.perhaps_stuck {
+        if let ChainEnd::Ending(ending) = stuck.end {
+            *behind.entry(ending).or_default() += 1;
+        }
+    }
+    lines.extend(behind.into_iter().map(|(ending, count)| {
+        let threads = if count == 1 { "a thread is".to_owned() } else { format!("{count} threads are") };
+        format!("whether {threads} stuck: {} is ending, and may still run destructors", thread_label(view, ending))
+    }));
     lines
 }
 
