@@ -45,8 +45,9 @@ pub struct ProcessState {
     pub recorded_after_final_flush: AtomicU32,
     /// 1 once the end of the process has been recorded.
     pub exit_recorded: AtomicU32,
-    /// 1 once this process has noted who forked it.
-    pub has_noted_parent: AtomicU32,
+    /// The PID of the process whose page this is, from when that begins to initialise itself (a forked child: has noted who forked
+    /// it); 0 until then.
+    pub owner: AtomicU32,
     /// 1 once this process has forgotten what it inherited from its parent.
     pub has_forgotten_parent: AtomicU32,
     /// The parent's PID while the record that begins a child's trace is still to be written.
@@ -261,10 +262,10 @@ pub fn sandboxed() -> Option<Errno> {
 }
 
 /// Whether the caller is a vfork child, which shares this process's memory but is another process; or a forked child
-/// whose page is not wiped yet.
+/// whose page is not wiped yet, or that has not begun to initialise itself.
 pub fn is_vfork_child() -> bool {
     // 0 where a filter forbids the question: then this process itself has installed it.
-    ![0, id()].contains(&process_id())
+    ![0, PROCESS.owner.load(Relaxed)].contains(&process_id())
 }
 
 /// The process for which work of several steps is done.
@@ -327,7 +328,7 @@ pub fn writes_through() -> bool {
 
 /// Wipes the page in a forked child where the kernel has not done so.
 pub fn wipe_after_fork() {
-    if id() != 0 && is_vfork_child() {
+    if PROCESS.owner.load(Relaxed) != 0 && is_vfork_child() {
         wipe(0..size_of::<ProcessState>());
     }
 }

@@ -5,6 +5,7 @@
 
 mod allocators;
 mod bad_descriptors;
+mod children_interrupted;
 mod descriptors;
 mod directory;
 mod disk;

@@ -82,6 +82,7 @@ pub fn initialise() -> bool {
         if !is_current() {
             return false;
         }
+        PROCESS.owner.store(owner_of(pid), Relaxed);
         PROCESS.has_forgotten_parent.store(1, Relaxed);
         CONFIGURED.run_calling_others(|| {
             configure();
@@ -116,11 +117,20 @@ pub fn initialise_at_end() -> bool {
     initialise()
 }
 
-/// Whether the memory with the wiped page is this process's own, and not that of a process that the kernel has forked
-/// unnoticed and whose vfork child this is. Such a child must not write its PID where its parent will read its own.
+/// Whether the memory with the wiped page is this process's own, and not that of a process whose vfork child this is. Such a child
+/// must not write its PID where its parent will read its own, also if a signal handler has made it while that is being initialised.
 fn owns_memory() -> bool {
-    // The memory of the process that was initialised last has no wiped page, so that its children's is their own.
-    sys::parent_id() == LAST_PID.load(Relaxed) || !sys::shares_memory()
+    match PROCESS.owner.load(Relaxed) {
+        // The page of the process that was initialised last has an owner, so that its children's is their own.
+        0 if sys::parent_id() == LAST_PID.load(Relaxed) => true,
+        // Another owner's PID may be what a forked child has stored when it returned into its parent's work.
+        owner => owner != 0 && owner == sys::process_id() || !sys::shares_memory(),
+    }
+}
+
+/// What the page has as its owner. 0 is the ID where a filter forbids to ask for it; then the page has an owner, too.
+fn owner_of(pid: u32) -> u32 {
+    pid.max(1)
 }
 
 /// Configures the library, once in a program.
@@ -157,15 +167,16 @@ fn configure() {
 
 /// Notes who the parent of the child `pid` is, once: this child is who forks from here on.
 fn note_parent(pid: u32) {
-    if PROCESS.has_noted_parent.load(Relaxed) == 0 {
+    if PROCESS.owner.load(Relaxed) != owner_of(pid) {
         let parent = LAST_PID.load(Relaxed);
         let has_begun = PROCESS.has_begun_trace.load(Relaxed);
         process_state::wipe_left_by_parent();
         PROCESS.has_begun_trace.store(has_begun, Relaxed);
         PROCESS.unrecorded_parent.store(parent, Relaxed);
         PROCESS.forked_from.store(parent, Relaxed);
-        PROCESS.has_noted_parent.store(1, Relaxed);
         process_state::change_place();
+        // Before the next: who finds that the process initialised last is its parent takes a page without an owner for its own.
+        PROCESS.owner.store(owner_of(pid), Relaxed);
         LAST_PID.store(pid, Relaxed);
     }
 }
