@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use spec::EventId;
 use spec::tables::EVENTS;
 
-use crate::sys::{Errno, Hold, Once, PoolHead, Result, process_id};
+use crate::sys::{Errno, Hold, Once, PoolHead, Result, parent_id, process_id, shares_memory};
 
 /// How many places there are for switches.
 pub const SWITCHES: usize = 128;
@@ -48,6 +48,12 @@ pub struct ProcessState {
     /// The PID of the process whose page this is, from when that begins to initialise itself (a forked child: has noted who forked
     /// it); 0 until then.
     pub owner: AtomicU32,
+    /// The number before the first record that this process has kept (`storage::kept_records`); 0 until then.
+    pub kept_since: AtomicU64,
+    /// Records that have found no room there while the process was being initialised.
+    pub lost_early: AtomicU32,
+    /// A reading of the clock for the time of the first of them.
+    pub lost_early_since: AtomicU64,
     /// 1 once this process has forgotten what it inherited from its parent.
     pub has_forgotten_parent: AtomicU32,
     /// The parent's PID while the record that begins a child's trace is still to be written.
@@ -261,11 +267,28 @@ pub fn sandboxed() -> Option<Errno> {
     (cause != 0).then_some(Errno(cause as i32))
 }
 
+/// The PID of the process that was initialised last, or has begun to be: this one, or the one that it was forked from.
+pub static LAST_PID: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the memory with the page is this process's own, and not that of a process whose vfork child this is. Such a child must not
+/// write its PID where its parent will read its own, also if a signal handler has made it while that is being initialised.
+pub fn owns_memory() -> bool {
+    match PROCESS.owner.load(Relaxed) {
+        // The page of the process that was initialised last has an owner, so that its children's is their own.
+        0 if parent_id() == LAST_PID.load(Relaxed) => true,
+        // Another owner's PID may be what a forked child has stored when it returned into its parent's work.
+        owner => owner != 0 && owner == process_id() || !shares_memory(),
+    }
+}
+
 /// Whether the caller is a vfork child, which shares this process's memory but is another process; or a forked child
-/// whose page is not wiped yet, or that has not begun to initialise itself.
+/// whose page is not wiped yet.
 pub fn is_vfork_child() -> bool {
-    // 0 where a filter forbids the question: then this process itself has installed it.
-    ![0, PROCESS.owner.load(Relaxed)].contains(&process_id())
+    match PROCESS.owner.load(Relaxed) {
+        0 => !owns_memory(),
+        // 0 where a filter forbids the question: then this process itself has installed it.
+        owner => ![0, owner].contains(&process_id()),
+    }
 }
 
 /// The process for which work of several steps is done.
@@ -329,20 +352,27 @@ pub fn writes_through() -> bool {
 /// Wipes the page in a forked child where the kernel has not done so.
 pub fn wipe_after_fork() {
     if PROCESS.owner.load(Relaxed) != 0 && is_vfork_child() {
-        wipe(0..size_of::<ProcessState>());
+        wipe(&[]);
     }
 }
 
 /// Wipes in a forked child that is being initialised what it has stored while it returned into its parent's work.
 pub fn wipe_left_by_parent() {
-    let initialised = offset_of!(ProcessState, initialised);
-    wipe(0..initialised);
-    wipe(initialised + size_of::<Once>()..size_of::<ProcessState>());
+    let range_of = |start: usize, size: usize| start..start + size;
+    // What is kept is never a parent's.
+    wipe(&[
+        range_of(offset_of!(ProcessState, initialised), size_of::<Once>()),
+        range_of(offset_of!(ProcessState, kept_since), size_of::<AtomicU64>()),
+        range_of(offset_of!(ProcessState, lost_early), size_of::<AtomicU32>()),
+        range_of(offset_of!(ProcessState, lost_early_since), size_of::<AtomicU64>()),
+    ]);
 }
 
-fn wipe(bytes: Range<usize>) {
+/// Wipes the page but for some bytes.
+fn wipe(but_for: &[Range<usize>]) {
     let words = (&raw const PROCESS).cast::<AtomicU32>();
-    for at in bytes.step_by(size_of::<AtomicU32>()) {
+    let is_wiped = |at: &usize| !but_for.iter().any(|range| range.contains(at));
+    for at in (0..size_of::<ProcessState>()).step_by(size_of::<AtomicU32>()).filter(is_wiped) {
         // SAFETY: all of the page are atomics, and the child has no other thread.
         unsafe { &*words.byte_add(at) }.store(0, Relaxed);
     }

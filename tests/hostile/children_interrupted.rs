@@ -1,9 +1,9 @@
 //! A signal handler interrupts what a forked child does first, at each of its system calls.
 //!
 //! The child is being initialised then, and its thread still has its parent's slot at first. Whatever the handler does, the child's
-//! records are as many as its calls.
+//! records are as many as its calls, or are counted as lost.
 
-use super::super::harness::{Program, TestDirectory};
+use super::super::harness::{Program, Record, TestDirectory};
 use super::DONE;
 
 /// Lets a handler do what `way` names after so many system calls. Returns whether it came in time; `None`, with a message, where no
@@ -22,9 +22,13 @@ fn interrupt(way: &str, step: usize) -> Option<bool> {
     let trace = test.merged();
     for line in lines {
         let (pid, posts) = line.split_once(' ').unwrap();
-        let (pid, posts): (u32, usize) = (pid.parse().unwrap(), posts.parse().unwrap());
-        let found = trace.of("sema_post").iter().filter(|record| record.fields.pid == pid).count();
-        assert!((posts - 3..=posts).contains(&found), "{way} {step}: {found} of {posts} records of {pid}");
+        let (pid, posts): (u32, u64) = (pid.parse().unwrap(), posts.parse().unwrap());
+        let of_process = |record: &&&Record| record.fields.pid == pid;
+        let (recorded, losses) = (trace.of("sema_post"), trace.of("trace_lost"));
+        let recorded = recorded.iter().filter(of_process).count() as u64;
+        let lost: u64 = losses.iter().filter(of_process).map(|record| record.get("lost")).sum();
+        assert_eq!(recorded + lost, posts, "{way} {step}: {recorded} records of {pid}");
+        assert!(lost == 0 || posts > 256, "{way} {step}: {lost} are lost of {pid}");
     }
     Some(was_interrupted)
 }
@@ -37,6 +41,39 @@ fn interrupt_at_each_step(way: &str, stride: usize) {
         panic!("a child's fork never ends");
     };
     assert!(after > 30 || interrupt(way, 0).is_none(), "only {after} system calls");
+}
+
+#[test]
+fn a_handler_is_recorded_while_a_child_is_initialised() {
+    interrupt_at_each_step("none", 1);
+}
+
+/// Records that find no room until the child has files.
+#[test]
+fn a_handler_may_make_more_records_than_are_kept() {
+    interrupt_at_each_step("many", 3);
+}
+
+/// The child of the child has no record of its parent's.
+#[test]
+fn a_handler_may_fork_while_a_child_is_initialised() {
+    interrupt_at_each_step("fork", 2);
+}
+
+#[test]
+fn a_handler_may_fork_unnoticed_while_a_child_is_initialised() {
+    interrupt_at_each_step("raw", 2);
+}
+
+/// Another thread's records are kept, too.
+#[test]
+fn a_handler_may_create_a_thread_while_a_child_is_initialised() {
+    interrupt_at_each_step("thread", 2);
+}
+
+#[test]
+fn a_handler_that_ends_a_child_leaves_no_record_of_it_behind() {
+    interrupt_at_each_step("exit", 1);
 }
 
 /// What a guest of the child does is not the child's.

@@ -1,20 +1,18 @@
 //! Initialises the library in a process: in the program at the first hook, in a forked child at the child's first hook.
 
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 use super::files::prepare_files;
 use crate::clock;
 use crate::config::{self, CONFIG};
 use crate::control;
 use crate::glibc::{self, next_functions};
-use crate::process_state::{self, PROCESS, ProcessState, SWITCHES, Switch, is_initialised};
+use crate::process_state::{self, LAST_PID, PROCESS, ProcessState, SWITCHES, Switch, is_initialised};
 use crate::storage::{self, thread_local};
 use crate::sys::{self, Once, Reentry, SetOnce, diagnostics, memory_group, seccomp, thread_word};
 use crate::trace_dir::{directory, info_file};
 use crate::unwind;
 
-/// The PID of the process in which the library was initialised last: this one, or the one that it was forked from.
-static LAST_PID: AtomicU32 = AtomicU32::new(0);
 /// The library has read its environment, in this process or in one that it was forked from.
 static CONFIGURED: Once = Once::new();
 
@@ -40,12 +38,18 @@ fn initialise_and_load(place: usize) -> Switch {
 /// The switch in a forked child that is being initialised: by this thread, which a signal handler has interrupted, or by another
 /// one that sleeps. What is recorded then is kept.
 fn switch_meanwhile(place: usize) -> Switch {
-    // With a slot it would be recorded in the parent's.
-    let can_keep = CONFIGURED.is_done()
-        && PROCESS.initialised.is_busy()
-        && thread_local::current().is_none()
-        && !CONFIG.get().has_handler;
-    if can_keep { CONFIGURED_SWITCHES.get()[place % SWITCHES] } else { Switch::OFF }
+    if CONFIG.get().has_handler || !is_being_initialised() {
+        return Switch::OFF;
+    }
+    // Nothing may be noted or recorded in the parent's.
+    thread_word::set_shared(false);
+    thread_local::set_aside();
+    CONFIGURED_SWITCHES.get()[place % SWITCHES]
+}
+
+/// Whether this process is a forked child in which the library is just being initialised.
+pub fn is_being_initialised() -> bool {
+    CONFIGURED.is_done() && PROCESS.initialised.is_busy() && process_state::owns_memory()
 }
 
 /// Whether anything is recorded at all.
@@ -60,7 +64,7 @@ pub fn initialise() -> bool {
         return true;
     }
     // A resolver of another library may call hooks while this one is not relocated: it gets the next functions only.
-    if !glibc::is_relocated() || CONFIGURED.is_done() && !owns_memory() {
+    if !glibc::is_relocated() || CONFIGURED.is_done() && !process_state::owns_memory() {
         return false;
     }
     // Only to configure the library other functions are called.
@@ -115,17 +119,6 @@ pub fn initialise_at_end() -> bool {
         PROCESS.initialised.give_up_own();
     }
     initialise()
-}
-
-/// Whether the memory with the wiped page is this process's own, and not that of a process whose vfork child this is. Such a child
-/// must not write its PID where its parent will read its own, also if a signal handler has made it while that is being initialised.
-fn owns_memory() -> bool {
-    match PROCESS.owner.load(Relaxed) {
-        // The page of the process that was initialised last has an owner, so that its children's is their own.
-        0 if sys::parent_id() == LAST_PID.load(Relaxed) => true,
-        // Another owner's PID may be what a forked child has stored when it returned into its parent's work.
-        owner => owner != 0 && owner == sys::process_id() || !sys::shares_memory(),
-    }
 }
 
 /// What the page has as its owner. 0 is the ID where a filter forbids to ask for it; then the page has an owner, too.
@@ -184,10 +177,10 @@ fn note_parent(pid: u32) {
 /// Forgets what a forked child has inherited from its parent. Its own child, which is not `is_current`, may have forgotten more, and
 /// have slots and files of its own: it returns here and forgets nothing of that.
 fn forget_parent(is_current: impl Fn() -> bool) {
-    let slot = thread_local::current();
+    let slot = thread_local::current().or_else(thread_local::that_was_set_aside);
     let lwp = slot.map_or(0, |slot| slot.lwp.load(Relaxed));
     let is_interrupted = |slot: &storage::Slot| slot.has_record_in_progress() || slot.writer.load(Relaxed) != 0;
-    let steps: [&dyn Fn(); 7] = [
+    let steps: [&dyn Fn(); 6] = [
         &control::detach,
         &control::forget_losses,
         &|| {
@@ -195,13 +188,13 @@ fn forget_parent(is_current: impl Fn() -> bool) {
             thread_local::set_current(None);
         },
         &|| storage::forget(slot.filter(is_interrupted)),
-        &storage::kept_records::forget,
         &info_file::forget,
         &|| {
             sys::file_size::end_all_changes();
             sys::host_numbers::forget();
             unwind::CLOSINGS.forget();
             sys::close_inherited(lwp, sys::thread_id(), sys::stack::stack_pointer());
+            thread_local::forget_set_aside();
         },
     ];
     for step in steps {

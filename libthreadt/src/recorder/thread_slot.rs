@@ -14,9 +14,9 @@ use super::handler;
 use super::slot_adoption::{claim_slot, claim_slot_for, pthread_self};
 use crate::clock;
 use crate::control;
-use crate::first_use::{initialise, prepare_files};
+use crate::first_use::{initialise, is_being_initialised, prepare_files};
 use crate::process_state::{self, PROCESS, WorkingProcess};
-use crate::storage::kept_records::{Kept, has_some, keep, move_first, take_back};
+use crate::storage::kept_records::{Kept, begin_keeping, has_some, keep, move_first, take_back};
 use crate::storage::{self, Slot, thread_local};
 use crate::sys::{Errno, thread_exists, thread_id, thread_word};
 use crate::trace_dir::sandbox_spares;
@@ -48,6 +48,11 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     if let Some(slot) = thread_local::own().filter(|_| process_state::is_initialised()) {
         return Some(slot);
     }
+    if is_being_initialised() {
+        keep_early(time, lines);
+        return None;
+    }
+    count_early_losses();
     if thread_local::is_other_task() {
         forget_begin(lines);
         return lose_without_slot(records, Errno(libc::EAGAIN), time);
@@ -122,8 +127,27 @@ fn forget_begin(lines: &[UntimedRecord]) {
 
 /// Keeps records until this thread has a slot; returns how many find no room.
 fn keep_all(time: u64, lines: &[UntimedRecord]) -> u32 {
+    // Before the thread's ID, which is another one in a child that a signal handler forks.
+    begin_keeping();
     let (lwp, tid) = (thread_id(), pthread_self());
     lines.iter().map(|line| u32::from(!keep(&Kept { lwp, tid, time, line: *line }))).sum()
+}
+
+/// As [`keep_all`], in a forked child that is being initialised: where losses are counted is still its parent's.
+fn keep_early(time: u64, lines: &[UntimedRecord]) {
+    let lost = keep_all(time, lines);
+    if lost != 0 {
+        let _ = PROCESS.lost_early_since.compare_exchange(0, time, Relaxed, Relaxed);
+        PROCESS.lost_early.fetch_add(lost, Relaxed);
+    }
+}
+
+/// Counts what was lost while this process was initialised.
+fn count_early_losses() {
+    if PROCESS.lost_early.load(Relaxed) != 0 && process_state::is_initialised() {
+        let since = PROCESS.lost_early_since.swap(0, Relaxed);
+        lose_without_slot(PROCESS.lost_early.swap(0, Relaxed), Errno(libc::EAGAIN), since);
+    }
 }
 
 /// Appends to the slot the records of its thread that were kept.
@@ -179,7 +203,10 @@ fn lose_muted(records: u32) -> Option<Slot> {
 /// Whether the files would have records, or losses, that are nowhere else yet.
 pub fn has_records_without_slot() -> bool {
     !handler::is_instead_of_trace()
-        && (has_some() || control::words().lost_without_slot.load(Relaxed) != 0 || has_left_begin())
+        && (has_some()
+            || PROCESS.lost_early.load(Relaxed) != 0
+            || control::words().lost_without_slot.load(Relaxed) != 0
+            || has_left_begin())
 }
 
 /// Whether the record that begins a child's trace was to be written, and a jump has left that.
@@ -197,6 +224,7 @@ fn lacks_begin() -> bool {
 /// Writes what is kept of threads without a slot, and gives what such threads have lost to the thread that ends the process.
 /// That may be one without a slot, too: the last one, after main has left by `pthread_exit`, if it began after recording had stopped.
 pub fn take_over_last_losses() {
+    count_early_losses();
     write_kept();
     let slot = thread_local::own();
     let has_more = control::words().lost_without_slot.load(Relaxed) != 0 || lacks_begin();

@@ -1,7 +1,7 @@
 //! The slot of the calling thread: the address in the library's thread-local variable.
 
-use core::ptr::NonNull;
-use core::sync::atomic::Ordering::Relaxed;
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use super::slot::Slot;
 use super::slot_control::SlotControl;
@@ -44,7 +44,7 @@ pub fn slot_of_any_thread() -> Option<Slot> {
 
 #[inline(always)]
 fn slot_at(control: NonNull<u8>) -> Slot {
-    // SAFETY: `set_current` has stored the control of a slot.
+    // SAFETY: `set_current` or `set_aside` has stored the control of a slot.
     unsafe { Slot::at(control.cast::<SlotControl>()) }
 }
 
@@ -55,4 +55,25 @@ pub fn replace_current(old: Option<Slot>, new: Slot) -> bool {
 
 pub fn set_current(slot: Option<Slot>) {
     thread_word::set_address(slot.map(|slot| slot.control().cast()));
+}
+
+/// The control of the slot that the thread of a forked child has had as its parent's.
+static SET_ASIDE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+
+/// Takes the parent's slot from the thread of a forked child, before the child forgets it.
+pub fn set_aside() {
+    if let Some(slot) = current() {
+        SET_ASIDE.store(slot.control().cast().as_ptr(), Relaxed);
+        set_current(None);
+    }
+}
+
+/// The slot that was [`set_aside`].
+pub fn that_was_set_aside() -> Option<Slot> {
+    NonNull::new(SET_ASIDE.load(Relaxed)).map(slot_at)
+}
+
+/// The child has forgotten it.
+pub fn forget_set_aside() {
+    SET_ASIDE.store(null_mut(), Relaxed);
 }
