@@ -181,7 +181,7 @@ impl DurationHistogram {
 fn bucket(duration: u64) -> u16 {
     let octave = (duration | 1).ilog2();
     let Some(octaves) = octave.checked_sub(SINGLE_LOG) else { return duration as u16 };
-    let within = u128::from(duration - (1 << octave)) * u128::from(BUCKETS_PER_OCTAVE) >> octave;
+    let within = (u128::from(duration - (1 << octave)) * u128::from(BUCKETS_PER_OCTAVE)) >> octave;
     ((1 << SINGLE_LOG) + u64::from(octaves) * BUCKETS_PER_OCTAVE + within as u64) as u16
 }
 
