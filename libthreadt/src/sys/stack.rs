@@ -21,6 +21,8 @@ const SEARCH: usize = 64 * 1024;
 /// How far below its beginning an address is looked for on the thread's own stack, and how far two addresses of one stack
 /// may be apart, bytes.
 const REACH: usize = 2 << 20;
+/// The flag of an alternate stack (include/uapi/linux/signal.h) that libc does not have.
+const SS_AUTODISARM: u32 = 1 << 31;
 
 unsafe extern "C" {
     static __libc_stack_end: usize;
@@ -124,14 +126,20 @@ fn has_signal_frame(here: usize, begun: usize) -> bool {
 
 /// The alternate stack that the kernel had when it delivered a signal, by a signal frame above `here`, if `here` is on it.
 ///
-/// With `SS_AUTODISARM` the kernel forgets the stack while a handler runs on it, and only the frame tells.
+/// With `SS_AUTODISARM` the kernel forgets the stack while a handler runs on it, and only the frame tells. A frame that a
+/// handler before this one has left may have been partly overwritten: it does not count unless it tells of such a stack,
+/// and is itself at the upper end of that.
 fn hidden_stack(here: usize) -> Option<Range<usize>> {
     let next_page = |address: usize| (address + PAGE) & !(PAGE - 1);
     let mut end = next_page(here);
     while end < here + SEARCH && is_mapped(end - 1, end + 1) {
         end += PAGE;
     }
-    signal_frames(here..end).map(|frame| frame.alternate).find(|stack| stack.contains(&here))
+    let is_at_end = |stack: &Range<usize>, at: usize| stack.contains(&at) && stack.end - at < SEARCH;
+    signal_frames(here..end)
+        .filter(|frame| frame.is_disarmed && is_at_end(&frame.alternate, frame.at))
+        .map(|frame| frame.alternate)
+        .find(|stack| stack.contains(&here))
 }
 
 /// What a signal frame tells.
@@ -142,6 +150,8 @@ struct SignalFrame {
     interrupted: usize,
     /// The alternate stack at that moment.
     alternate: Range<usize>,
+    /// Whether the kernel forgets that stack while a handler runs on it.
+    is_disarmed: bool,
 }
 
 /// What looks like a signal frame in a range of this thread's stack, which must be readable.
@@ -163,12 +173,18 @@ fn signal_frames(range: Range<usize>) -> impl Iterator<Item = SignalFrame> {
         if !is_frame {
             return None;
         }
-        let alternate = if at >= start + 168 {
+        let (alternate, flags) = if at >= start + 168 {
             let begin = word(at - 168) as usize;
-            begin..begin.saturating_add(word(at - 152) as usize)
+            // The kernel does not write the padding behind the flags.
+            (begin..begin.saturating_add(word(at - 152) as usize), word(at - 160) as u32)
         } else {
-            0..0
+            (0..0, 0)
         };
-        Some(SignalFrame { at, interrupted: word(at - 24) as usize, alternate })
+        let is_disarmed = flags & !(libc::SS_ONSTACK as u32) == SS_AUTODISARM;
+        Some(SignalFrame { at, interrupted: word(at - 24) as usize, alternate, is_disarmed })
     })
 }
+
+#[cfg(test)]
+#[path = "stack_tests.rs"]
+mod tests;
