@@ -2,6 +2,7 @@
 //
 // waits: main holds a mutex until another thread waits for it, N times.
 // crossed: two threads take a mutex each, and then each wants the other's. They print `ready` and stay.
+// crossed_by_main: the same of main and another thread, so that there is no third one.
 // own: a thread locks its mutex twice, another one joins it, and a third wants a mutex of the second.
 // fork: a thread has a mutex, main forks, and the child waits for the mutex.
 // read: main holds an rwlock for reading, and so does another thread, until a third waits to write; N times.
@@ -134,6 +135,11 @@ int main(int count, char **arguments) {
         fork_beside_a_holder();
     } else {
         CHECK(!pthread_barrier_init(&barrier, NULL, 2));
+        if (!strcmp(arguments[1], "crossed_by_main")) {
+            CHECK(!pthread_create(&threads[0], NULL, crosses, &second));
+            CHECK(write(1, "ready\n", 6) == 6);
+            crosses(&first);
+        }
         if (!strcmp(arguments[1], "crossed")) {
             CHECK(!pthread_create(&threads[0], NULL, crosses, &first));
             CHECK(!pthread_create(&threads[1], NULL, crosses, &second));
