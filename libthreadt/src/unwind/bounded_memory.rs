@@ -67,8 +67,8 @@ impl BoundedMemory {
         if !self.range.contains(&address) || !self.is_page_readable(address) {
             return None;
         }
-        // SAFETY: the kernel has read from this page. Stacks and modules stay while this thread runs on them. Of another module some bytes
-        // of code are read, while no library is being closed (`return_address`): the linker calls destructors before it unmaps one.
+        // SAFETY: the kernel has read from this page. Stacks and modules stay while this thread runs on them. Of modules without a frame
+        // only those are read that were loaded at the start, which stay, too (`return_address`).
         Some(unsafe { (address as *const u8).read_volatile() })
     }
 

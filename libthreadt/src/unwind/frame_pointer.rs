@@ -34,11 +34,10 @@ pub fn caller_by_frame_pointer(stack: &mut BoundedMemory, registers: &FrameRegis
         }
     }
     let caller = FrameRegisters { rip: stack.word(rbp + 8)?, rsp: caller_rsp, rbp: stack.word(rbp)?, rbx: 0 };
-    let module = LoadedModule::at(caller.rip.wrapping_sub(1))?;
-    (is_return_address(&module, caller.rip) != Some(false)).then_some(caller)
+    may_be_return_address(caller.rip, None).then_some(caller)
 }
 
-/// Whether a word may be one. `generated_code`: where the code is, if it is in no module.
+/// Whether a word may be one. `generated_code`: where code of no module is that may have been called.
 ///
 /// Code that a compiler generates at run time calls other such code. It may be removed at any time, so its instructions are not read:
 /// any address near it may be one.

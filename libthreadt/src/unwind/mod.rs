@@ -8,7 +8,7 @@
 //! - `frame_pointer`: the caller of code that has no unwind information
 //! - `return_address`: whether a word of the stack is one, where no unwind information says so
 //! - `rule_cache`: the rules of addresses that were met before, of the process
-//! - `closings`: the libraries that are being closed, while which no such rule is used
+//! - `closings`: the libraries that are being closed; meanwhile no such rule is used
 //! - `eh_frame`: the entry of an address in a module's unwind sections; `cfi` interprets it
 //! - `rule`: where a frame's caller has its registers
 //! - `loaded_module`: the module that has code at an address
