@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "../check.h"
+#include "interrupt.h"
 
 static struct {
     atomic_int processes, was_interrupted;
@@ -133,7 +134,6 @@ static void begin_child(void) {
 }
 
 int main(int argc, char **argv) {
-    int status;
     CHECK(sem_init(&semaphore, 0, 0) == 0);
     if (argc == 2) {
         for (int i = 0; i < 3; i++)
@@ -156,16 +156,7 @@ int main(int argc, char **argv) {
         post(20);
         exit(0);
     }
-    CHECK(waitpid(child, &status, 0) == child);
-    if (WIFEXITED(status))
-        _exit(77);
-    CHECK(ptrace(PTRACE_SETOPTIONS, child, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) == 0);
-    for (int stops = 2 * atoi(argv[2]); stops > 0 && WIFSTOPPED(status); stops--) {
-        CHECK(ptrace(PTRACE_SYSCALL, child, NULL, NULL) == 0);
-        CHECK(waitpid(child, &status, 0) == child);
-    }
-    if (WIFSTOPPED(status))
-        CHECK(ptrace(PTRACE_DETACH, child, NULL, (void *)SIGALRM) == 0 && waitpid(child, &status, 0) == child);
+    int status = interrupt(child, atoi(argv[2]));
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     for (int i = 0; i < shared->processes; i++)
         printf("%d %d\n", shared->calls[i].pid, shared->calls[i].posts);

@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "../check.h"
+#include "interrupt.h"
 
 struct calls {
     int pid, begun, ended, inherited;
@@ -144,25 +145,6 @@ static int run(int microseconds) {
     while (wait(NULL) > 0)
         ;
     exit(own->pid == first ? 7 : 0);
-}
-
-// Stops the process at its system calls, and sends the signal after so many; or lets it end before. Returns its status then.
-static int interrupt(pid_t process, int step) {
-    int status;
-    CHECK(waitpid(process, &status, 0) == process);
-    if (WIFEXITED(status))
-        _exit(77);
-    CHECK(ptrace(PTRACE_SETOPTIONS, process, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) == 0);
-    for (int stops = 0; stops < 2 * step; stops++) {
-        CHECK(ptrace(PTRACE_SYSCALL, process, NULL, NULL) == 0);
-        CHECK(waitpid(process, &status, 0) == process);
-        if (WIFEXITED(status))
-            return status;
-        CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80));
-    }
-    CHECK(ptrace(PTRACE_DETACH, process, NULL, (void *)SIGALRM) == 0);
-    CHECK(waitpid(process, &status, 0) == process);
-    return status;
 }
 
 int main(int argc, char **argv) {

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "../check.h"
+#include "interrupt.h"
 
 static sigjmp_buf before;
 static volatile sig_atomic_t is_late;
@@ -37,7 +38,6 @@ static void begin_child(void) {
 }
 
 int main(int argc, char **argv) {
-    int status;
     CHECK(argc == 2);
     was_left = mmap(NULL, sizeof *was_left, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(was_left != MAP_FAILED && signal(SIGALRM, leave) != SIG_ERR && pthread_atfork(NULL, NULL, begin_child) == 0);
@@ -48,16 +48,7 @@ int main(int argc, char **argv) {
     CHECK(child >= 0);
     if (child == 0)
         exit(0);
-    CHECK(waitpid(child, &status, 0) == child);
-    if (WIFEXITED(status))
-        _exit(77);
-    CHECK(ptrace(PTRACE_SETOPTIONS, child, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) == 0);
-    for (int stops = 2 * atoi(argv[1]); stops > 0 && WIFSTOPPED(status); stops--) {
-        CHECK(ptrace(PTRACE_SYSCALL, child, NULL, NULL) == 0);
-        CHECK(waitpid(child, &status, 0) == child);
-    }
-    if (WIFSTOPPED(status))
-        CHECK(ptrace(PTRACE_DETACH, child, NULL, (void *)SIGALRM) == 0 && waitpid(child, &status, 0) == child);
+    int status = interrupt(child, atoi(argv[1]));
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     printf("%d\n%d\n", child, *was_left);
     fflush(stdout);
