@@ -113,3 +113,14 @@ fn a_page_has_at_most_two_megabytes() {
     assert!(shown >= 100, "{shown}");
     assert_eq!(data["left_out"]["objects"].as_u64().unwrap() + shown, 2_500);
 }
+
+/// Of what is missing the page says a sentence, not the word of the document.
+#[test]
+fn each_kind_of_what_is_missing_has_a_text() {
+    let kinds = ["lost", "ring", "changed", "level", "events", "release", "acquisition", "entry", "return"];
+    let (_, texts) = include_str!("assets/overview.js").split_once("const MISSING = {\n").unwrap();
+    let (texts, _) = texts.split_once("\n};").unwrap();
+    for kind in kinds.into_iter().chain(["holder", "jump", "owner", "ending"]) {
+        assert!(texts.lines().any(|line| line.trim_start().starts_with(&format!("{kind}: ("))), "{kind}");
+    }
+}

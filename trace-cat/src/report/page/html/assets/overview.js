@@ -78,6 +78,8 @@ const MISSING = {
   return: ({ count: missing }) => `${plural(missing, "return record")} are missing, or their calls were left by a jump`,
   holder: ({ count }) => `who holds the locks that ${plural(count, "thread")} waited for at the end`,
   jump: ({ thread, count }) => `whether ${plural(count, "thread")} are in a deadlock: ${threadLabel(thread)} made records within its call, or left it by a jump`,
+  owner: ({ thread, count }) => `whether ${plural(count, "thread")} are in a deadlock: the owner that ${threadLabel(thread)} saw may have released the lock without a record`,
+  ending: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for is ending, and may still run destructors`,
 };
 
 function processList(pids) {
