@@ -26,7 +26,7 @@ impl Analysis {
 
     /// Takes a lock that the first thread of a child has if its memory is private, because the thread that forked it had the lock.
     pub fn inherit_lock(&mut self, object: u32, thread: u32, time: u64) {
-        self.objects[object as usize].occupancy.doubt_hold(thread);
+        self.objects[object as usize].occupancy.set_doubt(thread, true);
         self.note_lock_by_fork(LockByFork { object, owner: OwnerByFork::FirstThread(thread), time, waiter: None });
     }
 
@@ -44,7 +44,7 @@ impl Analysis {
     pub fn settle_lock_by_fork(&mut self, lock: LockByFork) {
         let owner = match lock.owner {
             OwnerByFork::FirstThread(owner) => {
-                self.objects[lock.object as usize].occupancy.trust_hold(owner);
+                self.objects[lock.object as usize].occupancy.set_doubt(owner, false);
                 if lock.waiter.is_some() {
                     self.observe_owner(lock.object, owner, lock.time);
                 }
@@ -103,7 +103,7 @@ impl Analysis {
     }
 
     /// A process and its ancestors, the nearest first.
-    fn line_of(&self, process: u32) -> impl Iterator<Item = u32> {
+    pub fn line_of(&self, process: u32) -> impl Iterator<Item = u32> {
         std::iter::successors(Some(process), |process| self.processes[*process as usize].parent)
     }
 }

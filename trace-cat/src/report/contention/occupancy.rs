@@ -148,14 +148,10 @@ impl Occupancy {
         self.waiting > 0
     }
 
-    /// Takes that another process may have the object instead of a thread.
-    pub fn doubt_hold(&mut self, thread: u32) {
-        self.holds.iter_mut().filter(|hold| hold.holder.thread == thread).for_each(|hold| hold.is_doubtful = true);
-    }
-
-    /// Takes that a thread has the object, if it has it as far as is known, and no other process.
-    pub fn trust_hold(&mut self, thread: u32) {
-        self.holds.iter_mut().filter(|hold| hold.holder.thread == thread).for_each(|hold| hold.is_doubtful = false);
+    /// Takes whether another process may have the object instead of a thread that has it as far as is known.
+    pub fn set_doubt(&mut self, thread: u32, is_doubtful: bool) {
+        let of_thread = self.holds.iter_mut().filter(|hold| hold.holder.thread == thread);
+        of_thread.for_each(|hold| hold.is_doubtful = is_doubtful);
     }
 
     /// How often a thread has the object.

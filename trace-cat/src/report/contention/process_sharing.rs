@@ -19,8 +19,7 @@ pub fn may_be_for_processes(kind: ObjectKind, arguments: &[u64; 5]) -> bool {
 impl Analysis {
     /// The object at an address in the nearest ancestor of a process that has one there.
     fn object_of_ancestor(&self, process: u32, address: u64) -> Option<u32> {
-        let parent_of = |process: &u32| self.processes[*process as usize].parent;
-        std::iter::successors(parent_of(&process), parent_of).find_map(|ancestor| self.object_at(ancestor, address))
+        self.line_of(process).skip(1).find_map(|ancestor| self.object_at(ancestor, address))
     }
 
     /// The semaphore at an address that an ancestor of a process made and that processes share.
@@ -79,7 +78,6 @@ mod tests {
     fn waits(lwp: u32, kind: u8) -> Vec<(u64, u32, String, &'static [u64])> {
         let [take, release] = match kind {
             5 => [3, 4],
-            9 => [2, 4],
             _ => [2, 4],
         };
         let result: &[u64] = if kind == 9 { &[1] } else { &[0, 1, 1] };

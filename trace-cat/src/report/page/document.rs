@@ -208,6 +208,12 @@ impl<'a> Document<'a> {
     fn incomplete(&self) -> Vec<Value> {
         let analysis = self.view.analysis;
         let entry = |kind: &str, pid: Option<u32>, until: Option<u64>, count: Option<u64>| json!({ "kind": kind, "pid": pid, "thread": null, "from": null, "until": until, "count": count });
+        // A wait that lasts, of a thread or of some of a process.
+        let wait = |kind: &str, (pid, thread): (u32, Option<u32>), from: Option<u64>, count: Option<usize>| {
+            let from = from.map(|from| self.time(from));
+            json!({ "kind": kind, "pid": pid, "thread": thread, "from": from, "until": null, "count": count })
+        };
+        let of_thread = |thread: u32| (self.pid(thread), Some(self.lwp(thread)));
         let mut entries = Vec::new();
         for process in &analysis.processes {
             let pid = Some(process.pid);
@@ -239,32 +245,20 @@ impl<'a> Document<'a> {
         entries.extend(counts.map(|(kind, count)| entry(kind, None, None, Some(count))));
         let graph = self.view.graph;
         for unknown in graph.unknown_holders.iter().filter(|unknown| !unknown.waits.is_empty()) {
-            let from = unknown.waits.iter().map(|(_, call)| call.entry).min().map(|entry| self.time(entry));
-            let pid = self.view.pid(unknown.process);
-            let count = unknown.waits.len();
-            let value = json!({
-                "kind": "holder", "pid": pid, "thread": null, "from": from, "until": null, "count": count,
-            });
-            entries.push(value);
+            let from = unknown.waits.iter().map(|(_, call)| call.entry).min();
+            entries.push(wait("holder", (self.view.pid(unknown.process), None), from, Some(unknown.waits.len())));
         }
         for circle in &graph.undecided {
             let value = |kind: &str, blocked: &BlockedThread| {
-                let (thread, pid) = (self.lwp(blocked.thread), self.pid(blocked.thread));
-                let from = self.time(blocked.call.entry);
-                json!({
-                    "kind": kind, "pid": pid, "thread": thread, "from": from, "until": null, "count": circle.len(),
-                })
+                wait(kind, of_thread(blocked.thread), Some(blocked.call.entry), Some(circle.len()))
             };
             let may_have_left = circle.iter().filter(|blocked| blocked.may_have_left(analysis));
             entries.extend(may_have_left.map(|blocked| value("jump", blocked)));
             entries.extend(circle.iter().filter(|blocked| blocked.is_owner_old).map(|blocked| value("owner", blocked)));
         }
-        entries.extend(graph.perhaps_stuck.iter().map(|stuck| {
-            json!({
-                "kind": "ending", "pid": self.pid(stuck.thread), "thread": self.lwp(stuck.thread),
-                "from": self.time(stuck.call.entry), "until": null, "count": null,
-            })
-        }));
+        let perhaps_stuck = graph.perhaps_stuck.iter();
+        let ending = perhaps_stuck.map(|stuck| wait("ending", of_thread(stuck.thread), Some(stuck.call.entry), None));
+        entries.extend(ending);
         entries
     }
 

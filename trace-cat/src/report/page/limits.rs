@@ -1,5 +1,6 @@
 //! The figures of a report that `--fail-if` compares with limits.
 
+use super::missing_records::waiting_threads;
 use super::object_rows::ObjectRow;
 use super::tables::{percent, short_duration};
 use super::view::ReportView;
@@ -87,8 +88,7 @@ impl ReportView<'_> {
     /// Why there may be more deadlocks, and threads that are stuck because of them, than are known for certain, if there may.
     fn undecided_deadlocks(&self) -> Option<String> {
         let waits: usize = self.graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).sum();
-        let threads = if waits == 1 { "thread waits" } else { "threads wait" };
-        let missing = (waits > 0).then(|| format!("who holds what {waits} {threads} for is not recorded"));
+        let missing = (waits > 0).then(|| format!("who holds what {} for is not recorded", waiting_threads(waits)));
         let count = self.graph.undecided.len();
         let circles = if count == 1 { "circle" } else { "circles" };
         let has = |doubt: &dyn Fn(&BlockedThread) -> bool| self.graph.undecided.iter().flatten().any(doubt);
@@ -136,8 +136,8 @@ impl ReportView<'_> {
     /// Why there may be more stuck threads than are known for certain, if there may.
     fn undecided_stuck(&self) -> Option<String> {
         let count = self.graph.perhaps_stuck.len();
-        let wait = if count == 1 { "1 thread waits" } else { &format!("{count} threads wait") };
-        let ending = (count > 0).then(|| format!("{wait} for one that is ending, and may still run destructors"));
+        let threads = waiting_threads(count);
+        let ending = (count > 0).then(|| format!("{threads} for one that is ending, and may still run destructors"));
         self.undecided_deadlocks().or(ending)
     }
 

@@ -37,10 +37,7 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
         }
     }
     for unknown in view.graph.unknown_holders.iter().filter(|unknown| !unknown.waits.is_empty()) {
-        let threads = match unknown.waits.len() {
-            1 => "1 thread waits".to_owned(),
-            count => format!("{count} threads wait"),
-        };
+        let threads = waiting_threads(unknown.waits.len());
         let when = if view.graph.moment.is_some() { "at that time" } else { "at the end" };
         let others = if unknown.may_be_released { "" } else { "; no other thread of it runs" };
         add(view.pid(unknown.process), format!("who holds what {threads} for {when}{others}"));
@@ -69,8 +66,11 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
         }
     }
     lines.extend(behind.into_iter().map(|(ending, count)| {
-        let threads = if count == 1 { "a thread is".to_owned() } else { format!("{count} threads are") };
-        format!("whether {threads} stuck: {} is ending, and may still run destructors", thread_label(view, ending))
+        format!(
+            "whether {} stuck: {} is ending, and may still run destructors",
+            threads_are(count),
+            thread_label(view, ending)
+        )
     }));
     lines
 }
@@ -78,10 +78,6 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
 /// The threads of a circle that may have left it: they made records that a signal handler makes, or a thread after a jump out of one.
 /// And those that may wait for another owner: the one that they saw may have released the lock before it showed a waiter.
 fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
-    let threads = match circle.len() {
-        1 => "a thread is".to_owned(),
-        count => format!("{count} threads are"),
-    };
     let left = |blocked: &BlockedThread| {
         let (label, call) = (thread_label(view, blocked.thread), event_name(blocked.call.event));
         format!("{label} made records in {call}, or left it by a jump")
@@ -94,7 +90,16 @@ fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
     };
     let doubtful = circle.iter().filter(|blocked| blocked.may_have_left(view.analysis));
     let doubts: Vec<String> = doubtful.map(left).chain(circle.iter().filter(|one| one.is_owner_old).map(saw)).collect();
-    format!("whether {threads} in a deadlock: {}", doubts.join("; "))
+    format!("whether {} in a deadlock: {}", threads_are(circle.len()), doubts.join("; "))
+}
+
+fn threads_are(count: usize) -> String {
+    if count == 1 { "a thread is".to_owned() } else { format!("{count} threads are") }
+}
+
+/// `1 thread waits`, `2 threads wait`.
+pub fn waiting_threads(count: usize) -> String {
+    if count == 1 { "1 thread waits".to_owned() } else { format!("{count} threads wait") }
 }
 
 /// `process 7`, `processes 7, 8`, `processes 7, 8 and 24 more`.
