@@ -60,6 +60,9 @@ pub struct Merge<'a> {
     plan: SlicePlan,
     limits: MergeLimits,
     stamps: StampTable,
+    /// The output is read again, as an input. What is no record in it would be reported as damage of a temporary text, which
+    /// no user has.
+    makes_input: bool,
     /// The records that name a thread, in the order of time, if the limits want them.
     pub name_lines: Vec<Box<[u8]>>,
     diagnostics: &'a Diagnostics,
@@ -99,6 +102,7 @@ impl<'a> Merge<'a> {
             plan: SlicePlan::new(&[], Vec::new()),
             limits,
             stamps: StampTable::new(),
+            makes_input: false,
             name_lines,
             diagnostics,
         };
@@ -162,6 +166,7 @@ impl<'a> Merge<'a> {
         let mut merged = TemporaryText::new()?;
         let phase = self.diagnostics.start_phase("merging groups of files", Amount::Bytes(total));
         let mut texts = Vec::new();
+        self.makes_input = true;
         let mut inputs = std::mem::take(&mut self.inputs).into_iter().peekable();
         while inputs.peek().is_some() {
             let (mut group, mut size) = (Vec::new(), 0);
@@ -180,6 +185,7 @@ impl<'a> Merge<'a> {
             texts.push(merged.end_text()?);
         }
         drop(phase);
+        self.makes_input = false;
         let is_worth_repeating = texts.len() <= count / 2;
         self.inputs = texts.into_iter().map(|text| self.temporary_input(text)).collect();
         self.plan_slices();
@@ -282,6 +288,9 @@ impl<'a> Merge<'a> {
                 continue;
             }
             if memory.records.load(&self.inputs, numbers, &times, self.limits.slice_max, self.diagnostics).is_ok() {
+                if self.makes_input {
+                    self.report_changed(memory.records.remove_invalid_lines());
+                }
                 self.merge_loaded(&times, memory, transformer.transform.is_some(), out);
                 transformer.transform(&mut memory.merged, slice, pending.is_empty(), out);
             } else if times.end - times.start > 1 {
@@ -314,9 +323,13 @@ impl<'a> Merge<'a> {
         let merged = if is_transformed { merged } else { out };
         let invalid_lines = loser_tree::merge(&records.bytes, &records.streams, times.clone(), &self.stamps, merged);
         if invalid_lines > 0 {
-            for number in records.invalid_inputs(times) {
-                self.inputs[number as usize].fail(&io::Error::other("changed while being read"), self.diagnostics);
-            }
+            self.report_changed(records.invalid_inputs(times));
+        }
+    }
+
+    fn report_changed(&self, inputs: impl IntoIterator<Item = u32>) {
+        for number in inputs {
+            self.inputs[number as usize].fail(&io::Error::other("changed while being read"), self.diagnostics);
         }
     }
 }

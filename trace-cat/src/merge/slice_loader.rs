@@ -10,6 +10,7 @@ use spec::record::{RECORD_LEN_MAX, RECORD_LEN_MIN};
 use super::input::MergeInput;
 use super::loser_tree::{SLACK, enlarge};
 use crate::record::columns;
+use crate::record::plain_records::{self, PrintedTime, WalkEnd};
 use crate::record::validation::validate;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::record_reader::{RecordItem, RecordReader};
@@ -53,6 +54,36 @@ impl SliceRecords {
         };
         let streams = self.streams.iter().zip(&self.stream_inputs);
         streams.filter(move |(stream, _)| !is_valid(stream)).map(|(_, &input)| input)
+    }
+
+    /// Removes from the streams the lines that are no records. Returns the inputs that have such lines: their files have changed
+    /// since they were scanned.
+    pub fn remove_invalid_lines(&mut self) -> Vec<u32> {
+        let mut changed = Vec::new();
+        for (stream, &input) in self.streams.iter_mut().zip(&self.stream_inputs) {
+            let (mut at, mut kept) = (stream.start, stream.start);
+            while at < stream.end {
+                let unread = &self.bytes[at..stream.end];
+                let walk = plain_records::walk(unread, unread.len(), PrintedTime::FIRST);
+                let mut valid = walk.bytes;
+                let mut invalid = 0;
+                if walk.stop == WalkEnd::NotPlain {
+                    match memchr(b'\n', &unread[valid..]) {
+                        Some(length) if validate(&unread[valid..valid + length]).is_ok() => valid += length + 1,
+                        newline => invalid = newline.map_or(unread.len() - valid, |length| length + 1),
+                    }
+                }
+                if kept < at {
+                    self.bytes.copy_within(at..at + valid, kept);
+                }
+                (at, kept) = (at + valid + invalid, kept + valid);
+            }
+            if kept < stream.end {
+                stream.end = kept;
+                changed.push(input);
+            }
+        }
+        changed
     }
 
     /// Replaces the streams by the records of `times` of these inputs. What cannot be read is reported and left out.
@@ -259,6 +290,26 @@ fn known_line(bytes: &[u8], start: usize) -> Option<(u64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_are_no_records_are_removed() {
+        let record = |number: u32| {
+            format!("1795174740:{number:09}:0019955:0019953:0x7fc5de3f86c0:02:02:1:0x559469ed90a0:0:0:0:0\n")
+        };
+        let long = "1795174740:000000009:0019955:0019953:0x7fc5de3f86c0:02:02:2:-1:18446744073709551615:0:0:0\n";
+        let valid = [record(2), long.to_string(), record(1)].concat();
+        let broken = record(3).replace(":02:02:", ":0\n0\0:");
+        let mut records = SliceRecords { stream_inputs: vec![4, 6, 7], ..SliceRecords::default() };
+        let streams = [valid.clone(), [&record(1), &broken[..], long, "rubbish"].concat(), record(5)[..70].to_string()];
+        for stream in &streams {
+            let start = records.bytes.len();
+            records.bytes.extend_from_slice(stream.as_bytes());
+            records.streams.push(start..records.bytes.len());
+        }
+        assert_eq!(records.remove_invalid_lines(), [6, 7]);
+        let kept = records.streams.iter().map(|stream| std::str::from_utf8(&records.bytes[stream.clone()]).unwrap());
+        assert_eq!(kept.collect::<Vec<_>>(), [valid, [&record(1), long].concat(), String::new()]);
+    }
 
     #[test]
     fn lines_are_returned_with_their_times() {
