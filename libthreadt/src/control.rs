@@ -122,10 +122,21 @@ pub fn take_lost_without_slot() -> (u32, Errno) {
     (u32::try_from(records).unwrap_or(u32::MAX), Errno(words().without_slot_cause.load(Relaxed) as i32))
 }
 
+/// Counts a thread that had ended and whose ring another one reuses.
+pub fn count_reused_ring() {
+    words().reused_rings.fetch_add(1, Relaxed);
+}
+
+/// How many such threads there were.
+pub fn reused_rings() -> u64 {
+    words().reused_rings.load(Relaxed)
+}
+
 /// Forgets what was lost, in a forked child: its parent counts that. The words must be the child's own.
 pub fn forget_losses() {
     if IS_MAPPED.load(Relaxed) == 0 {
         words().lost.store(0, Relaxed);
+        words().reused_rings.store(0, Relaxed);
         let _ = take_lost_without_slot();
     }
 }

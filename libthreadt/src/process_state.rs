@@ -103,8 +103,6 @@ pub struct ProcessState {
     pub unwritable_slots: AtomicU32,
     /// Rings of threads that have ended.
     pub dead_rings: AtomicU32,
-    /// Rings that were taken from dead threads with their records, which are gone.
-    pub reused_rings: AtomicU32,
     /// Threads with rings that have ended.
     pub ended_threads: AtomicU64,
     /// What `trace_dir::identity` has read of the process; 0 until then.

@@ -5,7 +5,8 @@
 
 use crate::digits::{hex_digit, hex_value};
 
-/// The text before and after the number in the `note` of a process that reused the rings of threads which had ended.
+/// The text before and after the number in the `note` of a process that reused the rings of threads which had ended. Each of
+/// its programs counts on from the one before, so the greatest number counts.
 pub const RINGS_REUSED: [&str; 2] =
     ["the rings of ", " threads that had ended were reused, and their records are gone"];
 

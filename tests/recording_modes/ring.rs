@@ -5,7 +5,7 @@ use std::fs;
 
 use spec::encode::{ENCODE_ROOM, encode_room};
 
-use crate::harness::{CommandOutput, Program, TestCommand, TestDirectory, Trace, assert_same_lines};
+use crate::harness::{CommandOutput, Program, TestCommand, TestDirectory, Trace, assert_same_lines, trace_cat};
 
 /// What the program exits with.
 const DONE: i32 = 7;
@@ -205,6 +205,34 @@ fn of_dead_threads_the_sixteen_newest_are_kept() {
         assert_eq!(text.lines().filter(|line| line.ends_with(&format!(": {}", notes[0]))).count(), 1, "{text}");
     }
     assert!(trinfo_values(&test, "complete_from").is_empty());
+}
+
+/// A process that runs, that executes another program, and that is killed has its count in its buffers, and after `--recover` in its trinfo.
+#[test]
+fn reused_rings_are_counted_before_the_end() {
+    let test = TestDirectory::new("ring-reused");
+    let threads = |count: u32| "thread 2 ".repeat(count as usize);
+    let steps = format!("{}go exec 64K {}kill", threads(20), threads(30));
+    let mut running = with_ring(&test, "64K", &steps).spawn();
+    running.wait_for("ready\n");
+    let assert_counted = |reused: u32| {
+        let note = format!("the rings of {reused} threads that had ended were reused, and their records are gone");
+        let merged = test.trace_cat().run();
+        merged.success();
+        let report = test.native(trace_cat()).arg("report").arg(test.trace_directory()).run();
+        for text in [merged.stderr_text(), report.stdout_text()] {
+            assert_eq!(text.lines().filter(|line| line.ends_with(&note)).count(), 1, "{note}: {text}");
+            assert_eq!(text.matches("the rings of").count(), 1, "{text}");
+        }
+        note
+    };
+    assert_counted(4);
+    fs::write(test.directory().join("go"), "").unwrap();
+    running.wait().killed(libc::SIGKILL);
+    let note = assert_counted(4 + 14);
+    test.trace_cat().arg("--recover").run().success();
+    assert_eq!(assert_counted(4 + 14), note);
+    assert_eq!(trinfo_values(&test, "note").last(), Some(&note));
 }
 
 #[test]

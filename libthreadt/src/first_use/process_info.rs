@@ -227,7 +227,7 @@ fn write_completeness(writer: &mut InfoWriter) {
         time_text(from, b'.').for_each(|byte| writer.raw(&[byte]));
         writer.raw(b"\n");
     });
-    let reused = PROCESS.reused_rings.load(Relaxed);
+    let reused = control::reused_rings();
     if reused != 0 {
         let [before, after] = RINGS_REUSED;
         writer.note(&[before, number.format(reused), after].map(str::as_bytes));

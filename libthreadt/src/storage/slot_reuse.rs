@@ -12,6 +12,7 @@ use super::slot::{ALL_REGIONS, Slot, WriteRight};
 use super::slot_control::{SLOT_ENDED, SLOT_OWNED, SlotControl};
 use super::slot_table::{FRESH, for_each_slot};
 use crate::clock;
+use crate::control;
 use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::sys::{Pool, reserve_pages, thread_exists, thread_id};
 
@@ -183,7 +184,7 @@ fn take_longest_dead_ring() -> Option<Slot> {
         // OBSERVABLE: the dead thread's records are gone.
         slot.set_lwp(0);
         file_entry(slot, lwp).remove_user(slot, lwp);
-        PROCESS.reused_rings.fetch_add(1, Relaxed);
+        control::count_reused_ring();
         return Some(slot);
     }
     None

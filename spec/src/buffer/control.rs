@@ -34,6 +34,8 @@ pub struct ControlWords {
     pub lost_without_slot: AtomicU64,
     /// The errno of the last one's cause.
     pub without_slot_cause: AtomicU32,
+    /// Threads that had ended and whose rings others have reused, in all programs that the process has executed.
+    pub reused_rings: AtomicU64,
 }
 
 /// [`Settings`], in words.
@@ -116,6 +118,7 @@ impl ControlWords {
             settings: [const { SettingsWords::new() }; 2],
             lost_without_slot: AtomicU64::new(0),
             without_slot_cause: AtomicU32::new(0),
+            reused_rings: AtomicU64::new(0),
         }
     }
 
@@ -157,6 +160,7 @@ impl ControlWords {
     /// Goes on with the counts that this process has in other words.
     pub fn take_over_counts(&self, other: &ControlWords) {
         self.lost.fetch_add(other.lost.load(Relaxed), Relaxed);
+        self.reused_rings.fetch_add(other.reused_rings.load(Relaxed), Relaxed);
         let records = other.lost_without_slot.swap(0, Relaxed);
         if records != 0 {
             self.without_slot_cause.store(other.without_slot_cause.load(Relaxed), Relaxed);

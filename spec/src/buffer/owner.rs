@@ -44,6 +44,11 @@ impl Owner {
         (records, u32_at(page, at(offset_of!(ControlWords, without_slot_cause))).unwrap_or(0))
     }
 
+    /// How many threads that had ended have no records any more, because others reused their rings.
+    pub fn reused_rings(page: &[u8]) -> u64 {
+        u64_at(page, CONTROL_OFFSET + offset_of!(ControlWords, reused_rings)).unwrap_or(0)
+    }
+
     /// The word [`Header::notes`] in the first page of a trbuf.
     pub fn notes(page: &[u8]) -> u32 {
         u32_at(page, offset_of!(Header, notes)).unwrap_or(0)

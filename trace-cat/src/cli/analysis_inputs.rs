@@ -63,7 +63,9 @@ impl AnalysisInputs {
             let time = |time: u64| host.as_ref().map_or(time, |host| host.time(time));
             let threads = leftovers.complete_from.iter().map(|thread| time(thread.from));
             let lost = (leftovers.lost > 0).then_some(u64::MAX);
-            recorded.entry(number).or_default().add_incompleteness(threads.chain(lost).max().unwrap_or(0));
+            let recorded = recorded.entry(number).or_default();
+            recorded.add_incompleteness(threads.chain(lost).max().unwrap_or(0));
+            recorded.add_reused_rings(leftovers.reused_rings);
         }
         Ok(Some(AnalysisInputs { inputs, recorded, known }))
     }

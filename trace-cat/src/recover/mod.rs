@@ -118,7 +118,7 @@ fn recover_trbuf(
     in_flight::place_records(&claimed, operations)?;
     let plan = plan_recovery(path, &claimed, diagnostics)?;
     let mut writer = RecoveryWriter::new(path, &process, &claimed, operations, diagnostics);
-    let has_notes = writer.write_notes(&plan.notes);
+    let has_notes = writer.write_notes(&plan.notes, plan.reused_rings);
     let mut complete = plan.complete && has_notes;
     for (number, regions) in plan.files {
         complete &= writer.complete_file(number, regions);

@@ -61,16 +61,19 @@ pub struct RecoveryPlan {
     pub files: BTreeMap<u16, Vec<RegionRecovery>>,
     /// The threads that overwrote records.
     pub notes: Vec<CompletenessNote>,
+    /// Threads that had ended and whose rings were reused, to be noted in the trinfo.
+    pub reused_rings: u64,
     /// No slot is damaged.
     pub complete: bool,
 }
 
 /// Plans the recovery of every slot. Reports the damaged ones, which stay as they are.
 pub fn plan_recovery(path: &Path, claimed: &ClaimedTrbuf, diagnostics: &Diagnostics) -> io::Result<RecoveryPlan> {
-    let mut plan = RecoveryPlan { files: BTreeMap::new(), notes: Vec::new(), complete: true };
-    let mut page = [0; PAGE];
     let (file, layout) = (&claimed.buffers, claimed.owner.layout);
     let mut losses = LostRecords::of_header(file);
+    let mut plan =
+        RecoveryPlan { files: BTreeMap::new(), notes: Vec::new(), reused_rings: losses.reused_rings, complete: true };
+    let mut page = [0; PAGE];
     let mut slots = Slots::new(file, layout)?;
     let mut report_slot = |index, damage: &dyn Display| {
         plan.complete = false;

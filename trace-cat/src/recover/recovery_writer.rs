@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use log::{debug, info};
 use memchr::memchr_iter;
 use spec::buffer::{REGION_OFFSETS, REGIONS, RegionWordOffsets, SlotHeader, pack_range, region_word_offsets};
+use spec::info::RINGS_REUSED;
 use spec::names::FileName;
 
 use super::claim::ClaimedTrbuf;
@@ -119,20 +120,21 @@ impl<'a> RecoveryWriter<'a> {
     }
 
     /// Notes from when on threads that overwrote records are complete: in their slots first, so that the times are known when
-    /// the oldest records have left their slots, then in the trinfo. `false` if a note cannot be written, which is reported.
-    pub fn write_notes(&mut self, notes: &[CompletenessNote]) -> bool {
-        if notes.is_empty() {
+    /// the oldest records have left their slots, then in the trinfo, with how many threads' rings were reused. `false` if a note
+    /// cannot be written, which is reported.
+    pub fn write_notes(&mut self, notes: &[CompletenessNote], reused: u64) -> bool {
+        if notes.is_empty() && reused == 0 {
             return true;
         }
         let path = self.process.path(FileName::Info(self.process.number));
-        self.write_notes_to(&path, notes).map(|()| true).unwrap_or_else(|error| {
+        self.write_notes_to(&path, notes, reused).map(|()| true).unwrap_or_else(|error| {
             let message = format_args!("cannot note what threads have overwritten: {}", reason(&error));
             self.diagnostics.report_damage(path.display(), message);
             false
         })
     }
 
-    fn write_notes_to(&mut self, path: &Path, notes: &[CompletenessNote]) -> io::Result<()> {
+    fn write_notes_to(&mut self, path: &Path, notes: &[CompletenessNote], reused: u64) -> io::Result<()> {
         for CompletenessNote { complete_from, slot, .. } in notes.iter().filter(|note| !note.is_in_slot) {
             let at = slot + offset_of!(SlotHeader, complete_from) as u64;
             self.operations.write(&self.claimed.buffers, &complete_from.from.to_le_bytes(), at)?;
@@ -146,9 +148,12 @@ impl<'a> RecoveryWriter<'a> {
             }
         }
         let file = self.open(path)?;
-        let known = thread_completeness::read_trinfo(path)?.threads;
-        let missing = notes.iter().map(|note| note.complete_from).filter(|thread| !known.contains(thread));
-        let lines: String = missing.map(|thread| thread.line()).collect();
+        let known = thread_completeness::read_trinfo(path)?;
+        let missing = notes.iter().map(|note| note.complete_from).filter(|thread| !known.threads.contains(thread));
+        let mut lines: String = missing.map(|thread| thread.line()).collect();
+        if reused > known.reused {
+            lines += &format!("note {}\n", RINGS_REUSED.join(&reused.to_string()));
+        }
         if lines.is_empty() {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use spec::Record;
 use spec::buffer::{Owner, PAGE};
-use spec::info;
+use spec::info::{self, RINGS_REUSED};
 use spec::names::{FileName, pid_of_spare};
 use spec::record::RECORD_LEN_MAX;
 
@@ -277,7 +277,7 @@ impl ProcessInfo {
                         Some(format!("each thread's ring has room for {size} bytes of records (THR_TRACE_RING)"));
                 }
                 b"complete_from" => incomplete += 1,
-                b"note" => self.notes.push(String::from_utf8_lossy(value).escape_debug().to_string()),
+                b"note" => add_note(&mut self.notes, String::from_utf8_lossy(value).escape_debug().to_string()),
                 _ => {}
             }
         }
@@ -288,6 +288,14 @@ impl ProcessInfo {
         self.notes.sort();
         self.notes.dedup();
     }
+}
+
+/// Adds a note of a process to earlier ones. A count of reused rings goes on from the one before, and stands for it.
+pub fn add_note(notes: &mut Vec<String>, note: String) {
+    if note.starts_with(RINGS_REUSED[0]) {
+        notes.retain(|earlier| !earlier.starts_with(RINGS_REUSED[0]));
+    }
+    notes.push(note);
 }
 
 /// A command line as it could be typed, or the title by which a server has replaced its own; control characters are escaped.

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use spec::info::RINGS_REUSED;
 use spec::{EventSet, id, info};
 
 use super::contention::Knowledge;
-use super::process_info::ProcessInfo;
+use super::process_info::{ProcessInfo, add_note};
 use crate::symbols::{CodeAddress, CodeMaps};
 use crate::trace::file_handle::read_info;
 use crate::trace::thread_completeness::read_trinfo;
@@ -118,6 +119,15 @@ impl RecordedProcess {
     /// Notes that records of the process are complete only from a time on.
     pub fn add_incompleteness(&mut self, complete_from: u64) {
         self.knowledge.complete_from = self.knowledge.complete_from.max(complete_from);
+    }
+
+    /// Notes how many threads' rings were reused, as its trinfo will have it when it ends.
+    pub fn add_reused_rings(&mut self, threads: u64) {
+        if threads > 0 {
+            add_note(&mut self.notes, RINGS_REUSED.join(&threads.to_string()));
+            // Nothing shows when they ended.
+            self.add_incompleteness(u64::MAX);
+        }
     }
 
     /// The code of its programs.

@@ -2,7 +2,7 @@
 //!
 //! A process that ends notes the times in its trinfo, in lines `complete_from LWP SECONDS.NANOSECONDS`. For a process that
 //! was killed, the time is that of the oldest record that the thread's rings in the trbuf still hold. Nothing is left of
-//! threads that ended and whose rings other threads reused; a note in the trinfo counts them.
+//! threads that ended and whose rings other threads reused; the trbuf counts them, and at the end a note in the trinfo.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, BufRead, BufReader, Read};
@@ -43,8 +43,8 @@ pub fn read_trinfo(path: &Path) -> io::Result<TrinfoCompleteness> {
         match line.strip_suffix(b"\n") {
             Some(line) => {
                 completeness.threads.extend(CompleteFrom::parse(line));
-                // A process writes the note once for each program that it executes.
-                completeness.reused = completeness.reused.saturating_add(reused(line).unwrap_or(0));
+                // A process writes the note once for each program that it executes, with what the earlier ones have counted.
+                completeness.reused = completeness.reused.max(reused(line).unwrap_or(0));
             }
             None => drop(reader.skip_until(b'\n')?),
         }
@@ -68,15 +68,23 @@ pub struct ThreadCompleteness {
 }
 
 impl ThreadCompleteness {
-    /// Adds the threads of a process: those that its trinfo holds, and those of `in_trbuf`.
-    pub fn add_process(&mut self, process: &ProcessFiles, in_trbuf: &[CompleteFrom], diagnostics: &Diagnostics) {
+    /// Adds the threads of a process: those that its trinfo holds, and those of `in_trbuf`, which counts `reused` threads whose rings
+    /// were reused.
+    pub fn add_process(
+        &mut self,
+        process: &ProcessFiles,
+        in_trbuf: &[CompleteFrom],
+        reused: u64,
+        diagnostics: &Diagnostics,
+    ) {
         let path = process.path(FileName::Info(process.number));
         let in_trinfo = read_trinfo(&path).unwrap_or_else(|error| {
             diagnostics.report_note(path.display(), reason(&error));
             TrinfoCompleteness::default()
         });
-        if in_trinfo.reused > 0 {
-            self.reused.insert(process.clone(), in_trinfo.reused);
+        let reused = in_trinfo.reused.max(reused);
+        if reused > 0 {
+            self.reused.insert(process.clone(), reused);
         }
         for CompleteFrom { lwp, from } in in_trinfo.threads.iter().chain(in_trbuf) {
             // A thread whose rings were written out twice, as before an exec, is complete from the later time on.
@@ -191,7 +199,7 @@ mod tests {
         fs::write(&path, lines.concat()).unwrap();
         assert_eq!(
             read_trinfo(&path).unwrap(),
-            TrinfoCompleteness { threads: vec![thread(1), thread(2)], reused: 4_294_967_309 }
+            TrinfoCompleteness { threads: vec![thread(1), thread(2)], reused: 4_294_967_295 }
         );
         fs::write(&path, long).unwrap();
         assert_eq!(read_trinfo(&path).unwrap(), TrinfoCompleteness::default());
@@ -206,11 +214,11 @@ mod tests {
             let (diagnostics, messages) = recorded_diagnostics();
             let threads: Vec<CompleteFrom> =
                 (1..=count).map(|lwp| CompleteFrom { lwp, from: u64::from(lwp) * NANOS_PER_SECOND }).collect();
-            completeness.add_process(&process, &threads, &diagnostics);
+            completeness.add_process(&process, &threads, 0, &diagnostics);
             // An earlier time of the same thread does not count.
             let earlier: Vec<CompleteFrom> =
                 threads.first().map(|first| CompleteFrom { from: 9, ..*first }).into_iter().collect();
-            completeness.add_process(&process, &earlier, &diagnostics);
+            completeness.add_process(&process, &earlier, 0, &diagnostics);
             (0..200).filter(|number| *number != 5).for_each(|number| completeness.add_file(&process, number));
             completeness.report(&diagnostics);
             assert!(!diagnostics.has_damage());
@@ -240,11 +248,13 @@ mod tests {
             let process = ProcessFiles { directory: directory.path().into(), prefix: Vec::new(), number };
             let note = format!("note {}\n", RINGS_REUSED.join(&(100 * number).to_string()));
             fs::write(process.path(FileName::Info(number)), note).unwrap();
-            completeness.add_process(&process, &[], &diagnostics);
+            // A killed process has no note, and one that has executed another program a note of what there was until then.
+            let in_trbuf = if number == 5 { 700 } else { 3 };
+            completeness.add_process(&process, &[], in_trbuf, &diagnostics);
         }
         completeness.report(&diagnostics);
         let expected =
-            "trace-cat: rings: the rings of 7800 threads that had ended were reused, and their records are gone\n";
+            "trace-cat: rings: the rings of 8000 threads that had ended were reused, and their records are gone\n";
         assert_eq!(messages.text(), expected);
         assert!(!diagnostics.has_damage());
     }

@@ -15,6 +15,7 @@ use spec::names::LWP_MASK;
 use super::complete_from;
 use super::leftovers::{CopiedBuffers, LeftoverPlaces, ProcessLeftovers};
 use super::live_slot::{LiveSlot, copy_range, ends};
+use super::lost_records::LostRecords;
 use super::region_text::first_record;
 use super::ring_snapshot::SurvivingText;
 use super::slots::{SlotEntry, Slots};
@@ -69,6 +70,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     }
     info!("{}: process {} runs; its rings are copied", path.display(), owner.pid);
     let leftovers = ProcessLeftovers::new(path, copy, owner, files, complete_from, &DescriptorBudget::new(1))?;
+    let leftovers = ProcessLeftovers { reused_rings: LostRecords::of_header(file).reused_rings, ..leftovers };
     let copied_at = monotonic().saturating_add_signed(owner.realtime_offset);
     Ok(Some(CopiedBuffers { pid: owner.pid, leftovers, ends: before, copied_at, complete_until }))
 }

@@ -44,6 +44,8 @@ pub struct ProcessLeftovers {
     pub files: BTreeMap<u16, Vec<LeftoverPlaces>>,
     /// The threads that overwrote records.
     pub complete_from: Vec<CompleteFrom>,
+    /// Threads that had ended and whose records are gone, because others reused their rings.
+    pub reused_rings: u64,
     /// The sizes of the slots.
     pub layout: SlotLayout,
     /// Records that were lost, and that no loss record counts.
@@ -68,7 +70,17 @@ impl ProcessLeftovers {
         info!("{}: {} regions hold text", path.display(), files.values().map(Vec::len).sum::<usize>());
         let handle = Arc::new(FileHandle::new(path.to_owned(), file, descriptors)?);
         let Owner { pid, layout, .. } = *owner;
-        Ok(ProcessLeftovers { pid, handle, files, complete_from, layout, lost: 0, lost_in_all: 0, has_ended: false })
+        Ok(ProcessLeftovers {
+            pid,
+            handle,
+            files,
+            complete_from,
+            reused_rings: 0,
+            layout,
+            lost: 0,
+            lost_in_all: 0,
+            has_ended: false,
+        })
     }
 }
 

@@ -15,6 +15,8 @@ pub struct LostRecords {
     pub records: u64,
     /// Records that the process lost, with those that loss records count.
     pub in_all: u64,
+    /// Threads that had ended and whose records are gone, because others reused their rings.
+    pub reused_rings: u64,
     /// What the header notes of the process.
     pub notes: u32,
     cause: u32,
@@ -28,7 +30,8 @@ impl LostRecords {
         match file.read_exact_at(&mut page, 0) {
             Ok(()) => {
                 let (records, cause) = Owner::lost_without_slot(&page);
-                LostRecords { records, in_all: Owner::lost_records(&page), notes: Owner::notes(&page), cause }
+                let (in_all, notes) = (Owner::lost_records(&page), Owner::notes(&page));
+                LostRecords { records, in_all, reused_rings: Owner::reused_rings(&page), notes, cause }
             }
             Err(_) => LostRecords::default(),
         }

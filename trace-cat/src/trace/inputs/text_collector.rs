@@ -174,8 +174,10 @@ impl TextCollector<'_> {
                     identity.as_ref().map_or(true, |identity| self.inputs.buffers.insert(*identity, new.key()));
                 let state =
                     if is_first { inspection::inspect(new.key(), self.diagnostics) } else { ProcessState::None };
-                let complete_from = state.leftovers().map_or(&[][..], |leftovers| &leftovers.complete_from);
-                self.completeness.add_process(process, complete_from, self.diagnostics);
+                let leftovers = state.leftovers();
+                let complete_from = leftovers.map_or(&[][..], |leftovers| &leftovers.complete_from);
+                let reused = leftovers.map_or(0, |leftovers| leftovers.reused_rings);
+                self.completeness.add_process(process, complete_from, reused, self.diagnostics);
                 &new.insert((process.clone(), state)).1
             }
         }
