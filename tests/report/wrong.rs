@@ -157,6 +157,20 @@ fn who_was_woken_is_in_a_deadlock_with_who_has_its_mutex() {
     assert!(page.exited(3).stdout_text().contains("was woken and waits for mutex second"));
 }
 
+/// Also if the thread has called pthread_once since, which unwinding does.
+#[test]
+fn who_needs_its_mutex_after_a_limit_or_a_cancellation_is_in_a_deadlock() {
+    for (mode, calls) in [("limit", ["cond_timedwait", "mutex_lock"]), ("cancelled", ["cond_wait", "thr_join"])] {
+        let test = killed_in_deadlock_of("report/deadlocks.c", mode, "all");
+        let mut threads = only_deadlock(&test);
+        threads.sort_by_key(|[call, ..]| call.to_string());
+        assert_eq!([&threads[0][0], &threads[1][0]], calls, "{threads:#?}");
+        assert!(threads[0][2].is_string() && threads[1][2].is_null(), "{threads:#?}");
+        let page = report(&test, &[]).run();
+        assert!(page.exited(3).stdout_text().contains("cannot return without mutex second"));
+    }
+}
+
 #[test]
 fn who_has_left_a_circle_by_a_jump_and_only_posts_is_in_no_certain_deadlock() {
     let test = TestDirectory::new("report-jump");

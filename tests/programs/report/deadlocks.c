@@ -4,6 +4,8 @@
 // fork: the parent forks while it holds a mutex, and the child locks that.
 // shared: the same with an rwlock that both processes share, so that the child waits for the parent.
 // woken: main waits for a condition while it holds another mutex. A thread takes the condition's mutex, signals, and wants the other one.
+// limit: main waits for a condition until a limit, while it holds another mutex. A thread takes the condition's mutex and wants the other one.
+// cancelled: a thread waits for a condition. Main takes the mutex of that, cancels the thread and joins it.
 // jump: two threads each wait for the other's mutex, until a signal handler leaves the wait of main's by a jump. Then main posts a semaphore,
 //     prints `left`, and does nothing else.
 
@@ -18,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../check.h"
@@ -41,6 +44,20 @@ static void *signal_and_lock(void *unused) {
     CHECK(!pthread_cond_signal(&cond));
     say("ready\n");
     CHECK(!pthread_mutex_lock(&first));
+    return unused;
+}
+
+static void *lock_in_order(void *unused) {
+    CHECK(!pthread_mutex_lock(&second));
+    say("ready\n");
+    CHECK(!pthread_mutex_lock(&first));
+    return unused;
+}
+
+static void *wait_for_cond(void *unused) {
+    CHECK(!pthread_mutex_lock(&second) && !sem_post(&posted));
+    for (;;)
+        CHECK(!pthread_cond_wait(&cond, &second));
     return unused;
 }
 
@@ -109,6 +126,20 @@ int main(int count, char **arguments) {
         CHECK(!pthread_mutex_lock(&first) && !pthread_mutex_lock(&second));
         CHECK(!pthread_create(&thread, NULL, signal_and_lock, NULL));
         CHECK(!pthread_cond_wait(&cond, &second));
+    } else if (!strcmp(mode, "limit")) {
+        struct timespec limit;
+        CHECK(!clock_gettime(CLOCK_REALTIME, &limit));
+        limit.tv_sec++;
+        CHECK(!pthread_mutex_lock(&first) && !pthread_mutex_lock(&second));
+        CHECK(!pthread_create(&thread, NULL, lock_in_order, NULL));
+        pthread_cond_timedwait(&cond, &second, &limit);
+    } else if (!strcmp(mode, "cancelled")) {
+        CHECK(!pthread_create(&thread, NULL, wait_for_cond, NULL));
+        while (sem_wait(&posted))
+            CHECK(errno == EINTR);
+        CHECK(!pthread_mutex_lock(&second) && !pthread_cancel(thread));
+        say("ready\n");
+        CHECK(!pthread_join(thread, NULL));
     } else {
         CHECK(!strcmp(mode, "jump"));
         CHECK(!pthread_mutex_lock(&first));

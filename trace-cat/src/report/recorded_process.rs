@@ -58,7 +58,7 @@ impl RecordedProcess {
         let mut recorded = RecordedProcess::default();
         (recorded.notes, recorded.ring) = (process.notes.clone(), process.ring.clone());
         recorded.knowledge.own_pid = process.own_pid;
-        recorded.shift = process.shift;
+        (recorded.shift, recorded.knowledge.realtime_ahead) = (process.shift, process.shift);
         for path in process.info_paths() {
             if let Ok(text) = read_info(&path) {
                 recorded.add_text(&text);
@@ -81,6 +81,10 @@ impl RecordedProcess {
         for (key, value) in info::lines(text) {
             match key {
                 b"format" => self.programs.push(RecordedProgram::default()),
+                b"offset" => {
+                    let offset = std::str::from_utf8(value).ok().and_then(|value| value.parse::<i64>().ok());
+                    self.knowledge.monotonic_ahead = offset.and_then(|offset| offset.checked_add(self.shift));
+                }
                 b"level" => self.knowledge.only_blocked |= value == b"blocked",
                 b"events" => {
                     // While the process ran, the events were changed: a generation is before the list.

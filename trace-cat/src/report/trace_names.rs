@@ -153,7 +153,8 @@ pub fn event_name(event: (u8, u8)) -> &'static str {
 }
 
 /// Looks up what the analysis does not know of the program's code and memory, after each record: in the code of which lock the last
-/// wait for a futex is, and whether locks that a forked child found locked are static variables.
+/// wait for a futex is, whether locks that a forked child found locked are static variables, and whether a cancelled thread's call is
+/// made by its unwinding.
 pub fn answer_questions(analysis: &mut Analysis, recorded: &HashMap<u32, RecordedProcess>, symbols: &Symbolizer) {
     for lock in std::mem::take(&mut analysis.locks_by_fork) {
         let object = &analysis.objects[lock.object as usize];
@@ -161,6 +162,20 @@ pub fn answer_questions(analysis: &mut Analysis, recorded: &HashMap<u32, Recorde
         let program = recorded.get(&process.pid).and_then(|recorded| recorded.program(process.image));
         if program.is_some_and(|program| symbols.is_static(&program.maps, object.address, lock.time)) {
             analysis.settle_lock_by_fork(lock);
+        }
+    }
+    if let Some((thread, site)) = analysis.unwinding.take() {
+        let site = &analysis.sites.sites[site as usize];
+        let code = TraceNames { analysis, recorded, symbols }.code(site.process, site.address, site.time);
+        // What libc opens by itself is in no reading of the mappings, or in a later one.
+        let is_unwinder = match code {
+            CodeAddress::InFile(map, _) => {
+                map.path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"libgcc_s.so"))
+            }
+            other => matches!(other, CodeAddress::Unmapped),
+        };
+        if is_unwinder {
+            analysis.unwind(thread);
         }
     }
     if let Some(site) = analysis.unnamed_futex_site() {

@@ -87,6 +87,8 @@ pub struct Analysis {
     pub observed_holds: HashMap<(u32, u64), ObservedHolds, RandomState>,
     /// The object and the site of a wait for a futex, if nobody has said yet whether the site is in the code of a lock.
     pub unnamed_site: Option<(u32, u32)>,
+    /// The thread and the site of a call, if nobody has said yet whether it is made by the unwinding of a cancelled thread.
+    pub unwinding: Option<(u32, u32)>,
     /// Locks that were found locked by fork since somebody has said last whether their memory is private.
     pub locks_by_fork: Vec<LockByFork>,
     /// What a viewer draws of the records since this was last emptied; `None` if that is not asked for.
@@ -167,6 +169,7 @@ impl Analysis {
             critical_paths: Vec::new(),
             observed_holds: HashMap::default(),
             unnamed_site: None,
+            unwinding: None,
             locks_by_fork: Vec::new(),
             timeline: None,
             table: None,

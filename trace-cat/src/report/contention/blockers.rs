@@ -76,6 +76,12 @@ impl Analysis {
         !knows_threads || process.threads.iter().any(|user| *user != holder && may_take_it(user))
     }
 
+    /// Whether a holder of a mutex has acquired it since a time.
+    pub fn has_acquired_since(&self, mutex: u32, holder: u32, time: u64) -> bool {
+        let mut holds = self.objects[mutex as usize].occupancy.holds.iter();
+        holds.any(|hold| hold.holder.thread == holder && hold.from > time)
+    }
+
     /// Whether a thread has what it waits for: another thread saw that, and the record of its return is not there, because the
     /// process went on or was killed before.
     pub fn has_returned_unseen(&self, thread: u32, call: &OngoingCall) -> bool {

@@ -1,8 +1,9 @@
 //! What the analysis makes of threads that are cancelled while they wait.
 
-use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, wrong};
+use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, record, wrong};
 use super::holds::Knowledge;
 use super::misuse_tests::{misuse, misuse_in};
+use super::wait_graph::ChainEnd;
 
 /// Who is cancelled needs its mutex until its call ends, and waits for the condition no more.
 #[test]
@@ -43,4 +44,48 @@ fn who_waits_for_a_thread_that_is_cancelled_in_a_wait_is_not_stuck() {
         assert_eq!(found(&[]), (vec![], vec![(2, 1)]));
         assert_eq!(found(&[(20, 3, "1:32:0", &[1, 0])]), (vec![], vec![]), "{call}");
     }
+}
+
+/// Who joins a thread that it has cancelled waits for ever, if that does not let itself be cancelled, and else not: nobody knows.
+#[test]
+fn who_waits_for_a_thread_that_is_cancelled_in_a_wait_may_be_stuck() {
+    let ends = |wait: RecordLine<'static>| {
+        let (_, graph) = analysed(&[(5, 1, "1:39:0", &[1]), wait, (20, 2, "1:32:0", &[1, 0]), (30, 2, "1:3:1", &[1])]);
+        assert!(graph.stuck.is_empty() && graph.deadlocks.is_empty(), "{graph:?}");
+        graph.perhaps_stuck.iter().map(|stuck| stuck.end).collect::<Vec<_>>()
+    };
+    for (event, arguments) in [("3:4:1", &[80, 48][..]), ("4:2:1", &[80, 0]), ("1:3:1", &[7])] {
+        let ends = ends((10, 1, event, arguments));
+        assert!(matches!(ends[..], [ChainEnd::Cancelled(0, _)]), "{event}: {ends:?}");
+    }
+    assert_eq!(ends((10, 1, "4:30:1", &[80, 0, 0, 99])), [], "its limit ends the wait");
+    assert_eq!(ends((10, 1, "2:2:1", &[80])), [], "a cancellation does not");
+}
+
+/// Thread 1 waits for a condition; thread 2 takes the mutex, cancels thread 1 and joins it.
+#[test]
+fn who_is_cancelled_needs_its_mutex() {
+    let wait = [&lock(10, 1, &[16])[..], &[(11, 1, "3:4:1", &[64, 16])]].concat();
+    let cancel: [RecordLine; 2] = [(30, 2, "1:32:0", &[1, 0]), (31, 2, "1:3:1", &[1])];
+    let deadlock = [&wait[..], &lock(20, 2, &[16]), &cancel].concat();
+    let (analysis, graph) = analysed(&deadlock);
+    assert_eq!(wrong(&analysis, &graph), (vec![vec![1, 2]], vec![]));
+    let (analysis, graph) = analysed(&[&wait[..], &lock(20, 2, &[16]), &[(25, 2, "2:4:0", &[16])], &cancel].concat());
+    assert_eq!(wrong(&analysis, &graph), (vec![], vec![]));
+    // It calls pthread_once, which unwinding does, or code to which it has jumped.
+    let once: [RecordLine; 2] = [(40, 1, "1:38:1", &[96, 5, 0, 0, 0x700]), (41, 1, "1:38:2", &[0])];
+    let found = |is_unwinding: bool, more: &[RecordLine<'static>]| {
+        let mut analysis = super::Analysis::new(Default::default(), super::WaitSelection::default());
+        for line in [&deadlock[..], &once, more].concat() {
+            analysis.add(&record(line));
+            let asked = analysis.unwinding.take();
+            assert_eq!(asked.is_some(), line.0 == 40, "{line:?}");
+            asked.filter(|_| is_unwinding).into_iter().for_each(|(thread, _)| analysis.unwind(thread));
+        }
+        let graph = analysis.finish(&[]);
+        wrong(&analysis, &graph)
+    };
+    assert_eq!(found(true, &[]), (vec![vec![1, 2]], vec![]));
+    assert_eq!(found(false, &[]), (vec![], vec![]));
+    assert_eq!(found(true, &[(50, 1, "2:3:0", &[48, 0])]), (vec![], vec![]), "it has left the wait");
 }

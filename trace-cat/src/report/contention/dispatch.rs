@@ -106,8 +106,17 @@ impl Analysis {
                     self.note_join(thread, joined, record.time);
                 }
             }
-            (38, 1) => self.enter_once(thread, record),
-            (38, 2) => self.return_from_once(thread, record),
+            (38, 1) => {
+                self.note_unwinding(thread, record);
+                self.enter_once(thread, record);
+            }
+            (38, 2) => {
+                let state = &self.threads[thread as usize];
+                if state.unwound_at > 0 && state.unwound_at == state.last_before {
+                    self.unwind(thread);
+                }
+                self.return_from_once(thread, record);
+            }
             (39, 0) => self.name_thread(thread, record),
             _ => {}
         }
@@ -133,7 +142,10 @@ impl Analysis {
     fn add_cond_record(&mut self, thread: u32, record: &NumericRecord) {
         let arguments = record.arguments;
         match (record.event.1, record.which) {
-            (1, 0) => self.initialise(thread, record, Cond, arguments[3], arguments[4]),
+            (1, 0) => {
+                self.initialise(thread, record, Cond, arguments[3], arguments[4]);
+                self.note_clock(thread, record);
+            }
             (2, 0) if arguments[1] == 0 => self.wake(thread, record, Cond, 1),
             (3, 0) if arguments[1] == 0 => self.wake(thread, record, Cond, u64::MAX),
             (4 | 5 | 30, 1) => self.enter_cond_wait(thread, record, arguments[4]),

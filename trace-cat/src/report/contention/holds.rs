@@ -63,6 +63,9 @@ pub struct Knowledge {
     pub misses_conds: bool,
     /// Cancellations, which end waits, are not recorded.
     pub misses_cancels: bool,
+    /// By how much the times of records are ahead of the clocks of time limits, nanoseconds; `None` if that is not known.
+    pub realtime_ahead: i64,
+    pub monotonic_ahead: Option<i64>,
     /// The ID of the process on its own host, if it is known by another number.
     pub own_pid: Option<u32>,
 }

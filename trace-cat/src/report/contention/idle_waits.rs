@@ -36,6 +36,7 @@ impl Analysis {
                 30 => second,
                 _ => 0,
             };
+            call.clock = (record.event.1 == 30).then_some(first);
             self.objects[mutex as usize].cond_waits += 1;
         }
     }

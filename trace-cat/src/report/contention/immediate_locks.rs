@@ -50,7 +50,7 @@ impl Analysis {
         let thread = self.begin_record(entry);
         // The second record is of the same thread, and has no stack.
         let state = &mut self.threads[thread as usize];
-        state.last_outside_before = state.last_outside;
+        (state.last_outside_before, state.last_before) = (state.last_outside, state.last);
         self.processes[state.process as usize].records += 1;
         let (object, site) = self.called_object(thread, entry, call.kind, site);
         let knowledge = self.knowledge_of(object);

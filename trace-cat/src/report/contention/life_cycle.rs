@@ -40,7 +40,7 @@ impl Analysis {
             thread
         };
         let state = &mut self.threads[thread as usize];
-        state.last = time;
+        (state.last_before, state.last) = (state.last, time);
         state.last_outside_before = state.last_outside;
         if !may_be_of_handler(event) {
             state.last_outside = time;
@@ -78,6 +78,8 @@ impl Analysis {
             last: record.time,
             last_outside: record.time,
             last_outside_before: 0,
+            last_before: 0,
+            unwound_at: 0,
             has_exited: false,
             cancelled: None,
             last_release: None,
@@ -305,14 +307,6 @@ impl Analysis {
     /// Takes the first record of a thread.
     pub fn begin_thread(&mut self, thread: u32, record: &NumericRecord) {
         self.threads[thread as usize].start = Some(record.arguments[0]);
-    }
-
-    /// Takes a call of pthread_cancel.
-    pub fn cancel(&mut self, thread: u32, record: &NumericRecord) {
-        let process = self.threads[thread as usize].process;
-        if let Some(&cancelled) = self.thread_of_tid.get(&(process, record.arguments[0])) {
-            self.threads[cancelled as usize].cancelled.get_or_insert(record.time);
-        }
     }
 
     /// Takes a thread's name: 16 bytes, the first most significant.

@@ -16,6 +16,7 @@ mod blame_limits;
 mod blockers;
 mod call_sites;
 mod caller_sums;
+mod cancellations;
 mod code_changes;
 mod contention_shares;
 mod dispatch;
@@ -52,6 +53,7 @@ mod small_vectors;
 mod table_log;
 mod tables;
 mod thread_creation;
+mod time_limits;
 mod timeline_event;
 mod timeline_log;
 mod wait_graph;
@@ -72,7 +74,7 @@ pub use object_state::{ObjectFigures, ObjectKind, ObjectState};
 pub use table_log::CallSubject;
 pub use tables::{ImageEnd, OngoingCall, ProgramState, ThreadState};
 pub use timeline_event::{HoldInterval, TimelineEvent, WaitInterval};
-pub use wait_graph::{BlockedThread, ChainEnd, WaitGraph};
+pub use wait_graph::{BlockedThread, ChainEnd, StuckThread, WaitGraph};
 pub use wait_selection::WaitSelection;
 pub use wait_shares::{Holder, WaitShares};
 
@@ -80,6 +82,8 @@ pub use wait_shares::{Holder, WaitShares};
 mod analysis_tests;
 #[cfg(test)]
 mod cancellation_tests;
+#[cfg(test)]
+mod condition_wait_tests;
 #[cfg(test)]
 mod futex_call_tests;
 #[cfg(test)]

@@ -83,6 +83,8 @@ pub struct ObjectState {
     pub is_shared: bool,
     /// A lock that another process may have, whose holds this object does not show.
     pub may_be_held_elsewhere: bool,
+    /// The clock of a condition, if its initialisation is recorded.
+    pub clock: Option<u64>,
     /// It was initialised without attributes, so that it is none for several processes.
     pub has_no_attributes: bool,
     /// A mutex whose attributes are not known, which the next owner gets if its owner has ended.
@@ -142,6 +144,7 @@ impl ObjectState {
             is_initialised: false,
             is_shared: false,
             may_be_held_elsewhere: false,
+            clock: None,
             has_no_attributes: false,
             may_be_robust: false,
             is_called: false,

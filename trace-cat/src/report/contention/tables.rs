@@ -107,6 +107,11 @@ pub struct ThreadState {
     pub last_outside: u64,
     /// The same before the record in progress.
     pub last_outside_before: u64,
+    /// The time of the last record before the record in progress.
+    pub last_before: u64,
+    /// The time of the last record, if that and all others since the innermost wait began are those of unwinding: the thread was
+    /// cancelled, and is still in its wait.
+    pub unwound_at: u64,
     pub has_exited: bool,
     /// When it was first asked to end by pthread_cancel: it may have left a wait since.
     pub cancelled: Option<u64>,
@@ -170,6 +175,8 @@ pub struct OngoingCall {
     pub mutex: Option<(u32, u32)>,
     /// The time limit of a wait for a condition as the program gave it, or 0.
     pub time_limit: u64,
+    /// The clock of that limit, if the call names one.
+    pub clock: Option<u64>,
     /// The last to arrive at a barrier where this call waits.
     pub arrival: Option<Waker>,
     /// The thread that is joined.
@@ -187,26 +194,25 @@ pub struct OngoingCall {
     pub queue: Option<u32>,
     /// When all who waited for the condition were woken, this call among them: it waits for its mutex then.
     pub woken: Option<u64>,
+    /// A wait for a condition that has not been woken for certain, and that cannot end before it has its mutex back.
+    pub needs_mutex: bool,
 }
 
 impl OngoingCall {
-    /// The object that the call waits for: that of the call, or its mutex if it has been woken.
+    /// The object that the call waits for: that of the call, or the mutex that it needs back.
     pub fn wanted(&self) -> Option<u32> {
-        self.mutex_of_woken().or(self.object)
+        self.needed_mutex().or(self.object)
     }
 
-    /// The mutex that it needs back, as the records show.
-    pub fn mutex_of_woken(&self) -> Option<u32> {
-        self.mutex.filter(|_| self.woken.is_some()).map(|(mutex, _)| mutex)
+    /// The mutex that a wait for a condition needs back, as the records show.
+    pub fn needed_mutex(&self) -> Option<u32> {
+        self.mutex.filter(|_| self.woken.is_some() || self.needs_mutex).map(|(mutex, _)| mutex)
     }
 }
 
 /// The calls that a signal handler may make by POSIX: pthread_self, pthread_kill, pthread_sigmask and sem_post; and pthread_sigqueue,
 /// which is to pthread_kill as sigqueue is to kill. Wake-ups of a futex are the same to programs that make their own semaphores.
 const OF_HANDLERS: [(u8, u8); 6] = [(1, 4), (1, 10), (1, 11), (1, 41), (4, 4), (10, 2)];
-
-/// The calls that a cancellation ends: joins, and waits for conditions and semaphores.
-const ENDED_BY_CANCELLATION: [(u8, u8); 7] = [(1, 3), (1, 37), (3, 4), (3, 5), (3, 30), (4, 2), (4, 30)];
 
 /// Whether a record may well be that of a signal handler that interrupted a wait.
 pub fn may_be_of_handler(event: (u8, u8)) -> bool {
@@ -217,25 +223,24 @@ impl ThreadState {
     /// Whether the thread has made records since its innermost open call began that are hardly those of a signal handler: then it
     /// has left the call by a jump, so that nobody knows how long it waited.
     pub fn has_gone_on(&self, call: &OngoingCall) -> bool {
-        self.last_outside > call.entry
+        self.last_outside > call.entry && self.unwound_at != self.last
     }
 
     /// The innermost call that it is in, as far as the records show.
     pub fn present_call(&self) -> Option<&OngoingCall> {
-        let is_in = |call: &&OngoingCall| !self.has_gone_on(call) && !self.may_be_cancelled_in(call);
-        self.open.last().filter(|call| !self.is_in_gap && is_in(call))
+        self.call_with_mutex().filter(|call| !self.may_be_cancelled_in(call))
     }
 
-    /// Whether a cancellation may have ended what the call waits for: the thread may run cleanup handlers, or wait for the mutex of a
-    /// condition. For that one waits also who has been woken, cancelled or not.
-    fn may_be_cancelled_in(&self, call: &OngoingCall) -> bool {
-        self.cancelled.is_some() && call.woken.is_none() && ENDED_BY_CANCELLATION.contains(&call.event)
+    /// The same, cancelled or not: a wait for a condition does not end before it has its mutex back, however it ends.
+    pub fn call_with_mutex(&self) -> Option<&OngoingCall> {
+        let is_in = |call: &&OngoingCall| !self.has_gone_on(call);
+        self.open.last().filter(|call| !self.is_in_gap && is_in(call))
     }
 
     /// Whether the thread may have left this call, in which it is as far as the records show: it has made records since, by a signal
     /// handler that interrupted the call, or after a jump out of that.
     pub fn may_have_left(&self, call: &OngoingCall) -> bool {
-        self.last > call.entry
+        self.last > call.entry && self.unwound_at != self.last
     }
 
     /// The innermost call that it is in for certain, unless it has made no record at all since it left that.

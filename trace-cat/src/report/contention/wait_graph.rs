@@ -1,7 +1,8 @@
 //! Who waits for whom in the end: deadlocks, and threads whose chain of waits reaches no running thread.
 //!
 //! A thread waits for who holds the lock that it wants, or for the thread that it joins. A wait with a time limit ends by itself.
-//! A thread that waited for a condition and was woken waits for its mutex.
+//! A wait for a condition ends when it has its mutex back: a thread that was woken waits for that, and no signal, time limit or
+//! cancellation helps one whose mutex a thread has that waits for it.
 //! Holders count only where the records leave no doubt: see `blockers`. So do waits: a thread that has made records since may have
 //! left its wait by a jump out of a signal handler.
 
@@ -47,12 +48,21 @@ pub enum ChainEnd {
     Ended(u32),
     /// A thread that is ending, or has ended: after the record of that its own destructors may run.
     Ending(u32),
+    /// A thread that was cancelled in this call, which it leaves if it lets itself be cancelled.
+    Cancelled(u32, OngoingCall),
     /// A thread that waits for a condition, semaphore or barrier, in this call.
     Idle(u32, OngoingCall),
     /// A deadlock.
     Deadlock(u32),
     /// A thread that had a lock when another one forked the process, which does not have it.
     LeftBehind(u32),
+}
+
+impl ChainEnd {
+    /// Whether whom a chain leads to stays there for certain.
+    fn is_certain(&self) -> bool {
+        !matches!(self, ChainEnd::Ending(_) | ChainEnd::Cancelled(..))
+    }
 }
 
 /// The waits of a process for locks of which nobody knows who holds them, because records are missing.
@@ -71,7 +81,7 @@ pub struct WaitGraph {
     pub moment: Option<u64>,
     pub deadlocks: Vec<Vec<BlockedThread>>,
     pub stuck: Vec<StuckThread>,
-    /// The threads that are stuck if a thread that is ending has ended.
+    /// The threads that are stuck if a thread that is ending has ended, or one that was cancelled stays in its wait.
     pub perhaps_stuck: Vec<StuckThread>,
     /// The waits for locks whose holders are missing in the records, by process.
     pub unknown_holders: Vec<UnknownHolders>,
@@ -84,7 +94,7 @@ impl WaitGraph {
     /// The graph after the records so far, as far as it is selected.
     pub fn of(analysis: &Analysis) -> WaitGraph {
         let all = (0..analysis.threads.len() as u32).filter_map(|thread| Some((thread, node(analysis, thread)?)));
-        let (nodes, doubtful): (HashMap<u32, Node>, HashMap<u32, Node>) =
+        let (mut nodes, doubtful): (HashMap<u32, Node>, HashMap<u32, Node>) =
             all.partition(|(thread, node)| !analysis.threads[*thread as usize].may_have_left(&node.call));
         let mut threads: Vec<u32> = nodes.keys().copied().collect();
         threads.sort_unstable();
@@ -100,6 +110,9 @@ impl WaitGraph {
                 in_cycle.entry(thread).or_insert(reported.unwrap_or(thread));
             }
         }
+        let idle: Vec<(u32, Node)> =
+            nodes.extract_if(|thread, node| node.is_idle && !in_cycle.contains_key(thread)).collect();
+        threads.retain(|thread| nodes.contains_key(thread));
         let mut chains = Chains { analysis, nodes: &nodes, in_cycle: &in_cycle, ends: HashMap::new() };
         for &thread in threads.iter().filter(|thread| in_cycle.get(thread) != Some(thread)) {
             let Node { call, ref blockers, left_behind, .. } = nodes[&thread];
@@ -107,13 +120,14 @@ impl WaitGraph {
             let held_by = blockers.iter().find(is_in_cycle).or(blockers.first()).copied().or(left_behind);
             if let (Some(end), Some(held_by)) = (chains.end(thread), held_by) {
                 let stuck = StuckThread { thread, call, held_by, end };
-                match end {
-                    ChainEnd::Ending(_) => graph.perhaps_stuck.push(stuck),
-                    _ => graph.stuck.push(stuck),
+                match end.is_certain() {
+                    true => graph.stuck.push(stuck),
+                    false => graph.perhaps_stuck.push(stuck),
                 }
             }
         }
         graph.unknown_holders = unknown_holders(analysis, &nodes, &threads);
+        nodes.extend(idle);
         graph.undecided = undecided(analysis, nodes, doubtful);
         graph.select(analysis);
         graph
@@ -122,11 +136,11 @@ impl WaitGraph {
     /// The objects that it names.
     pub fn objects(&self) -> impl Iterator<Item = u32> {
         let blocked = self.deadlocks.iter().chain(&self.undecided).flatten();
-        let wanted = |call: &OngoingCall| call.object.into_iter().chain(call.mutex_of_woken());
+        let wanted = |call: &OngoingCall| call.object.into_iter().chain(call.needed_mutex());
         let in_deadlocks = blocked.flat_map(move |blocked| blocked.holds.iter().copied().chain(wanted(&blocked.call)));
         let last_call = |stuck: &StuckThread| match stuck.end {
             ChainEnd::Idle(_, call) => call.object,
-            ChainEnd::Ended(_) | ChainEnd::Ending(_) | ChainEnd::Deadlock(_) | ChainEnd::LeftBehind(_) => None,
+            _ => None,
         };
         let of_stuck = self
             .stuck
@@ -162,7 +176,7 @@ impl WaitGraph {
                 && match stuck.end {
                     ChainEnd::Deadlock(thread) => doubtful.all(|blocked| blocked.thread != thread),
                     ChainEnd::Idle(thread, call) => !is_present || is_there(thread, &call),
-                    ChainEnd::Ended(_) | ChainEnd::Ending(_) | ChainEnd::LeftBehind(_) => true,
+                    _ => true,
                 }
         });
         self.perhaps_stuck.retain(|stuck| !is_present || is_there(stuck.thread, &stuck.call));
@@ -316,7 +330,7 @@ impl Chains<'_> {
         let first = ends.next()??;
         let others: Vec<ChainEnd> = ends.collect::<Option<_>>()?;
         // One that is not certain makes all of them so.
-        Some(others.into_iter().find(|end| matches!(end, ChainEnd::Ending(_))).unwrap_or(first))
+        Some(others.into_iter().find(|end| !end.is_certain()).unwrap_or(first))
     }
 
     /// Whether an object stays with a thread that has ended. A robust mutex goes to the next owner.
@@ -331,6 +345,9 @@ fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
     if state.open.is_empty() && !state.is_in_gap {
         let end = if analysis.is_gone(thread) { ChainEnd::Ended(thread) } else { ChainEnd::Ending(thread) };
         return state.has_exited.then_some(end);
+    }
+    if let Some(call) = state.cancelled_wait() {
+        return Some(ChainEnd::Cancelled(thread, *call));
     }
     let call = *state.certain_call().filter(|call| is_idle(call))?;
     if call.event != (7, 2) {
@@ -363,8 +380,8 @@ fn has_running_thread(analysis: &Analysis, process: u32) -> bool {
     analysis.processes[process as usize].threads.iter().any(|&thread| {
         let state = &analysis.threads[thread as usize];
         let stays = state.has_exited && !state.is_in_gap;
-        // Nobody may have the mutex of one that was woken.
-        let waits = |node: &Node| node.call.woken.is_none() || !node.blockers.is_empty();
+        // Nobody may have the mutex of one that needs it back.
+        let waits = |node: &Node| node.call.needed_mutex().is_none() || !node.blockers.is_empty();
         let is_blocked = |call: &OngoingCall| is_idle(call) || node(analysis, thread).as_ref().is_some_and(waits);
         !stays && !state.certain_call().is_some_and(is_blocked)
     })

@@ -356,33 +356,3 @@ fn a_circle_that_a_cancellation_ended_was_a_deadlock_before() {
     // Who has what it waited for was in no deadlock.
     assert_eq!(at_moment(&ended(&[3, 0, 0]), Some(20), None), (vec![], vec![]));
 }
-
-/// Thread 1 waits for a condition with mutex 16 while it holds mutex 32, and thread 2 holds 16 and wants 32.
-#[test]
-fn who_was_woken_waits_for_its_mutex() {
-    let waits: &[RecordLine] = &[(20, 1, "3:4:1", &[64, 16])];
-    let wants: &[RecordLine] = &[(40, 2, "2:2:1", &[32])];
-    let signal: &[RecordLine] = &[(35, 2, "3:2:0", &[64, 0, 0])];
-    let before: &[RecordLine] = &[(25, 2, "3:2:0", &[64, 0, 0])];
-    let shown: &[RecordLine] = &[(25, 2, "3:2:0", &[64, 0, 1])];
-    let broadcast: &[RecordLine] = &[(35, 2, "3:3:0", &[64, 0, 1])];
-    let other: &[RecordLine] = &[(22, 3, "3:4:1", &[64, 16])];
-    let limited: &[RecordLine] = &[(20, 1, "3:5:1", &[64, 16, 9, 9])];
-    let locks = [lock(10, 1, &[32]), lock(11, 1, &[16])].concat();
-    let found = |records: &[&[RecordLine<'static>]]| {
-        let (analysis, graph) = analysed(&lines(&[&[&locks[..]], records].concat()));
-        wrong(&analysis, &graph)
-    };
-    let deadlock = (vec![vec![1, 2]], vec![]);
-    let taken = lock(30, 2, &[16]);
-    assert_eq!(found(&[waits, &taken, signal, wants]), deadlock);
-    assert_eq!(found(&[limited, &taken, signal, wants]), deadlock, "its limit does not end the wait for the mutex");
-    assert_eq!(found(&[waits, shown, &taken, wants]), deadlock);
-    assert_eq!(found(&[waits, other, &taken, broadcast, wants]), (vec![vec![1, 2]], vec![(3, 2)]));
-    // One of two was woken.
-    assert_eq!(found(&[waits, other, &taken, signal, wants]), (vec![], vec![(2, 1)]));
-    // Nobody has had the mutex since the call began, so that it may not have waited yet.
-    assert_eq!(found(&[waits, before, &taken, wants]), (vec![], vec![(2, 1)]));
-    assert_eq!(found(&[waits, &taken, wants]), (vec![], vec![(2, 1)]), "no signal");
-    assert_eq!(found(&[limited, &taken, wants]), (vec![], vec![]), "its limit ends the wait");
-}

@@ -13,17 +13,19 @@ pub struct Node {
     pub possible: Option<u32>,
     /// The thread of an ancestor that had the lock when it forked.
     pub left_behind: Option<u32>,
+    /// It waits for a condition, of which any thread may wake it: only in a circle it is certain that this is of no use.
+    pub is_idle: bool,
 }
 
 /// The node of a thread; `None` if it is not in a call that waits for other threads.
 pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
     let state = &analysis.threads[thread as usize];
     let process = &analysis.processes[state.process as usize];
-    let mut call = *state.present_call().filter(|_| process.end != ImageEnd::Exec)?;
-    if analysis.has_returned_unseen(thread, &call) {
+    let mut call = *state.call_with_mutex().filter(|_| process.end != ImageEnd::Exec)?;
+    if call.mutex.is_none() && state.present_call().is_none() || analysis.has_returned_unseen(thread, &call) {
         return None;
     }
-    let mut possible = None;
+    let (mut possible, mut is_idle) = (None, false);
     let blockers = match call.event {
         (1, 3) => {
             call.joined = analysis.joined_thread(state.process, &call);
@@ -36,19 +38,27 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
         }
         // It has waited for its mutex since it was woken, also if the call has a time limit.
         (3, 4 | 5 | 30) => {
-            let (mutex, woken) = call.mutex_of_woken().zip(call.woken)?;
+            let (mutex, _) = call.mutex?;
             // It has it again, and has not returned: another thread saw that. Or it has a recursive one several times.
             if analysis.objects[mutex as usize].occupancy.depth(thread) > 0 {
                 return None;
             }
-            let wait = OngoingCall { object: Some(mutex), entry: woken, ..call };
-            analysis.certain_holders(thread, wait)
+            let entry = call.woken.unwrap_or(call.entry);
+            let mut holders = analysis.certain_holders(thread, OngoingCall { object: Some(mutex), entry, ..call });
+            if call.woken.is_none() {
+                holders.retain(|holder| analysis.has_acquired_since(mutex, *holder, call.entry));
+                if holders.is_empty() && !analysis.is_at_limit(thread, &call) {
+                    return None;
+                }
+                (call.needs_mutex, is_idle) = (true, call.event == (3, 4) && state.cancelled.is_none());
+            }
+            holders
         }
         _ => return None,
     };
     let is_of_ancestor = |owner: &u32| analysis.threads[*owner as usize].process != state.process;
     let left_behind = call.owner.filter(|owner| blockers.is_empty() && is_of_ancestor(owner));
-    Some(Node { call, blockers, possible, left_behind })
+    Some(Node { call, blockers, possible, left_behind, is_idle })
 }
 
 /// The shortest cycle through a thread, from that on.

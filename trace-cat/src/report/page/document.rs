@@ -10,7 +10,7 @@ use super::object_rows::{ListedObjects, ObjectRow};
 use super::path_summary::{path_entry, selected_paths};
 use super::view::{PairRow, ReportView, SiteRow};
 use crate::options::ReportTable;
-use crate::report::contention::{BlockedThread, ImageEnd};
+use crate::report::contention::{BlockedThread, ChainEnd, ImageEnd};
 use crate::report::critical_path::CriticalPath;
 use crate::symbols::CodeFrame;
 
@@ -257,8 +257,10 @@ impl<'a> Document<'a> {
             entries.extend(circle.iter().filter(|blocked| blocked.is_owner_old).map(|blocked| value("owner", blocked)));
         }
         let perhaps_stuck = graph.perhaps_stuck.iter();
-        let ending = perhaps_stuck.map(|stuck| wait("ending", of_thread(stuck.thread), Some(stuck.call.entry), None));
-        entries.extend(ending);
+        entries.extend(perhaps_stuck.map(|stuck| {
+            let kind = if matches!(stuck.end, ChainEnd::Cancelled(..)) { "cancelled" } else { "ending" };
+            wait(kind, of_thread(stuck.thread), Some(stuck.call.entry), None)
+        }));
         entries
     }
 

@@ -14,9 +14,9 @@ impl Document<'_> {
         call.object.map(|object| self.object_name(object))
     }
 
-    /// The mutex that a wait for a condition needs back, if it has been woken.
+    /// The mutex that a wait for a condition needs back.
     fn mutex_of(&self, call: &OngoingCall) -> Option<String> {
-        call.mutex_of_woken().map(|mutex| self.object_name(mutex))
+        call.needed_mutex().map(|mutex| self.object_name(mutex))
     }
 
     pub fn deadlocks(&mut self) -> Vec<Value> {

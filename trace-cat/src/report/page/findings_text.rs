@@ -53,8 +53,10 @@ fn append_graph(view: &ReportView, top: usize, text: &mut String) {
             if let Some(place) = view.place(blocked.call.site) {
                 *text += &format!("    at {place}\n");
             }
-            if let Some(mutex) = blocked.call.mutex_of_woken() {
-                *text += &format!("    was woken and waits for {}\n", view.object_label(mutex));
+            if let Some(mutex) = blocked.call.needed_mutex() {
+                let why =
+                    if blocked.call.woken.is_some() { "was woken and waits for" } else { "cannot return without" };
+                *text += &format!("    {why} {}\n", view.object_label(mutex));
             }
             let holds: Vec<String> = blocked.holds.iter().map(|object| view.object_label(*object)).collect();
             if !holds.is_empty() {

@@ -5,7 +5,7 @@ use super::object_rows::ObjectRow;
 use super::tables::{percent, short_duration};
 use super::view::ReportView;
 use crate::options::{Comparison, FailCondition, Figure, ObjectFigure, Quantity};
-use crate::report::contention::{BlockedThread, Knowledge, ProgramState};
+use crate::report::contention::{BlockedThread, ChainEnd, Knowledge, ProgramState, StuckThread};
 
 /// How many objects a message lists that have the same name.
 const LISTED_MAX: usize = 5;
@@ -137,8 +137,12 @@ impl ReportView<'_> {
     fn undecided_stuck(&self) -> Option<String> {
         let count = self.graph.perhaps_stuck.len();
         let threads = waiting_threads(count);
-        let ending = (count > 0).then(|| format!("{threads} for one that is ending, and may still run destructors"));
-        self.undecided_deadlocks().or(ending)
+        let is_cancelled = |stuck: &StuckThread| matches!(stuck.end, ChainEnd::Cancelled(..));
+        let what = match self.graph.perhaps_stuck.iter().any(is_cancelled) {
+            true => "for one that was cancelled, and may leave its wait",
+            false => "for one that is ending, and may still run destructors",
+        };
+        self.undecided_deadlocks().or((count > 0).then(|| format!("{threads} {what}")))
     }
 
     /// Why there may be more possible deadlocks than were found, if there may.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::chain_end::chain_end_text;
 use super::tables::thread_label;
 use super::view::ReportView;
 use crate::report::contention::{BlockedThread, ChainEnd};
@@ -59,18 +60,15 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
         }
     }
     lines.extend(view.graph.undecided.iter().map(|circle| undecided_deadlock(view, circle)));
-    let mut behind: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut behind: BTreeMap<u32, (usize, &ChainEnd)> = BTreeMap::new();
     for stuck in &view.graph.perhaps_stuck {
-        if let ChainEnd::Ending(ending) = stuck.end {
-            *behind.entry(ending).or_default() += 1;
+        if let ChainEnd::Ending(last) | ChainEnd::Cancelled(last, _) = stuck.end {
+            behind.entry(last).or_insert((0, &stuck.end)).0 += 1;
         }
     }
-    lines.extend(behind.into_iter().map(|(ending, count)| {
-        format!(
-            "whether {} stuck: {} is ending, and may still run destructors",
-            threads_are(count),
-            thread_label(view, ending)
-        )
+    lines.extend(behind.into_values().map(|(count, end)| {
+        let how = if matches!(end, ChainEnd::Cancelled(..)) { "may leave that" } else { "may still run destructors" };
+        format!("whether {} stuck: {}, and {how}", threads_are(count), chain_end_text(view, end).join("; "))
     }));
     lines
 }

@@ -1,0 +1,74 @@
+//! Waits for conditions in the graph: each ends only with its mutex.
+
+use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, wrong};
+use super::holds::Knowledge;
+
+fn lines(lines: &[&[RecordLine<'static>]]) -> Vec<RecordLine<'static>> {
+    lines.concat()
+}
+
+/// Thread 1 waits for a condition with mutex 16 while it holds mutex 32, and thread 2 holds 16 and wants 32.
+#[test]
+fn who_was_woken_waits_for_its_mutex() {
+    let waits: &[RecordLine] = &[(20, 1, "3:4:1", &[64, 16])];
+    let wants: &[RecordLine] = &[(40, 2, "2:2:1", &[32])];
+    let signal: &[RecordLine] = &[(35, 2, "3:2:0", &[64, 0, 0])];
+    let before: &[RecordLine] = &[(25, 2, "3:2:0", &[64, 0, 0])];
+    let shown: &[RecordLine] = &[(25, 2, "3:2:0", &[64, 0, 1])];
+    let broadcast: &[RecordLine] = &[(35, 2, "3:3:0", &[64, 0, 1])];
+    let other: &[RecordLine] = &[(22, 3, "3:4:1", &[64, 16])];
+    let limited: &[RecordLine] = &[(20, 1, "3:5:1", &[64, 16, 9, 9])];
+    let locks = [lock(10, 1, &[32]), lock(11, 1, &[16])].concat();
+    let found = |records: &[&[RecordLine<'static>]]| {
+        let (analysis, graph) = analysed(&lines(&[&[&locks[..]], records].concat()));
+        wrong(&analysis, &graph)
+    };
+    let deadlock = (vec![vec![1, 2]], vec![]);
+    let taken = lock(30, 2, &[16]);
+    assert_eq!(found(&[waits, &taken, signal, wants]), deadlock);
+    assert_eq!(found(&[limited, &taken, signal, wants]), deadlock, "its limit does not end the wait for the mutex");
+    assert_eq!(found(&[waits, shown, &taken, wants]), deadlock);
+    assert_eq!(found(&[waits, other, &taken, broadcast, wants]), (vec![vec![1, 2]], vec![(3, 2)]));
+    // One of two was woken, nobody was in the queue yet, nobody was woken: nothing lets thread 1 return.
+    assert_eq!(found(&[waits, other, &taken, signal, wants]), deadlock);
+    assert_eq!(found(&[waits, before, &taken, wants]), deadlock);
+    assert_eq!(found(&[waits, &taken, wants]), deadlock);
+    assert_eq!(found(&[limited, &taken, wants]), deadlock, "whether its limit is over or not");
+    // Thread 2 has had the mutex before, so that the call fails at once.
+    let errorcheck = [lock(10, 1, &[32]), lock(11, 2, &[16])].concat();
+    let (analysis, graph) = analysed(&lines(&[&errorcheck, waits, wants]));
+    assert_eq!(wrong(&analysis, &graph), (vec![], vec![(2, 1)]));
+    // A signal may wake it, and thread 2 waits for another one.
+    let elsewhere: &[RecordLine] = &[(40, 2, "4:2:1", &[80, 0])];
+    let behind: &[RecordLine] = &[(41, 3, "2:2:1", &[32])];
+    assert_eq!(found(&[waits, &taken, elsewhere, behind]), (vec![], vec![(3, 1)]));
+    // Its limit lets it wait for the mutex, for ever.
+    assert_eq!(found(&[limited, &taken, elsewhere, behind]), (vec![], vec![(1, 2), (3, 1)]));
+}
+
+/// Who waits until a limit that is over wants its mutex, which somebody may have where acquisitions are not recorded.
+#[test]
+fn a_limit_that_is_over_makes_a_wait_one_for_the_mutex() {
+    let found = |ahead: (i64, Option<i64>), wait: RecordLine<'static>, clock: u64, last: u64| {
+        let (realtime_ahead, monotonic_ahead) = ahead;
+        let knowledge = Knowledge { only_blocked: true, realtime_ahead, monotonic_ahead, ..Knowledge::default() };
+        let init = [64, 0, clock, 0];
+        let lines = [(5, 1, "3:1:0", &init[..]), wait, (last, 2, "1:39:0", &[2, 0, 0, 0])];
+        let (_, graph) = analysed_with(&lines, knowledge);
+        graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).sum::<usize>()
+    };
+    let timed = (20, 1, "3:5:1", &[64, 16, 0, 50][..]);
+    assert_eq!(found((0, None), timed, 0, 51), 1);
+    assert_eq!(found((0, None), timed, 0, 50), 0, "it is not over");
+    assert_eq!(found((7, None), timed, 0, 51), 0, "times of another host");
+    assert_eq!(found((0, None), timed, 1, 51), 0, "the clock is not known");
+    assert_eq!(found((0, Some(-10)), timed, 1, 41), 1);
+    assert_eq!(found((0, Some(-10)), timed, 1, 40), 0);
+    assert_eq!(found((0, Some(-31)), timed, 1, 41), 0, "it was over before the call");
+    let [realtime, monotonic] =
+        [0, 1].map(|clock| (20, 1, "3:30:1", if clock == 0 { &[64, 16, 0, 50][..] } else { &[64, 16, 1, 50] }));
+    assert_eq!(found((0, Some(1000)), realtime, 1, 51), 1, "the call names the clock");
+    assert_eq!(found((0, Some(1000)), monotonic, 0, 1051), 1);
+    assert_eq!(found((0, Some(1000)), monotonic, 0, 1049), 0);
+    assert_eq!(found((0, Some(0)), (20, 1, "3:4:1", &[64, 16]), 0, 51), 0, "no limit");
+}
