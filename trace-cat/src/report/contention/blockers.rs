@@ -19,6 +19,9 @@ impl Analysis {
         let Some(object) = call.object else { return Vec::new() };
         let is_only_blocked = self.knowledge_of(object).only_blocked;
         let state = &self.objects[object as usize];
+        if state.is_handed_on {
+            return Vec::new();
+        }
         let waits_for_readers = state.kind == ObjectKind::Rwlock && call.event.1 == 3;
         let holds = state.occupancy.holds.iter().filter(|hold| !hold.is_doubtful);
         if is_only_blocked {
@@ -31,11 +34,15 @@ impl Analysis {
         holds.map(|hold| hold.holder.thread).collect()
     }
 
-    /// The thread that had the object of a thread's lock call when that began, if it may still have it, and nobody knows.
+    /// The thread that had the object of a thread's lock call when that began, if it may still have it, and nobody knows; or that has
+    /// taken a mutex which any thread unlocks.
     pub fn possible_holder(&self, thread: u32, call: &OngoingCall) -> Option<u32> {
-        let object = call.object.filter(|object| self.knowledge_of(*object).only_blocked)?;
+        let object = call.object?;
+        let (only_blocked, is_handed_on) =
+            (self.knowledge_of(object).only_blocked, self.objects[object as usize].is_handed_on);
         let occupancy = &self.objects[object as usize].occupancy;
-        let is_possible = |hold: &&Hold| self.is_seen_owner(call, hold) && !self.still_holds(thread, call, hold);
+        let may_be_old = |hold: &Hold| self.is_seen_owner(call, hold) && !self.still_holds(thread, call, hold);
+        let is_possible = |hold: &&Hold| is_handed_on || only_blocked && may_be_old(hold);
         occupancy.holds.iter().find(is_possible).filter(|_| occupancy.is_exclusive()).map(|hold| hold.holder.thread)
     }
 

@@ -195,6 +195,7 @@ impl Analysis {
         let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
         if rval == 0 {
             self.check_unlock(object, thread, site, record.time);
+            self.note_handing_on(object, thread);
             // With DETAIL, a4 is 1 if a write lock ended.
             let may_be_shared = record.arguments[3] != 1;
             let how = match kind {
@@ -205,6 +206,21 @@ impl Analysis {
             self.release(object, thread, site, how, record.time);
             self.threads[thread as usize].last_release = Some((record.arguments[0], record.time));
         }
+    }
+
+    /// Takes an unlock by a thread: of what another one has for certain, or waits for although it has it.
+    fn note_handing_on(&mut self, object: u32, thread: u32) {
+        let state = &self.objects[object as usize];
+        if state.kind != ObjectKind::Mutex || state.is_handed_on || state.occupancy.depth(thread) > 0 {
+            return;
+        }
+        let waits_for_itself = |waiter: u32| {
+            let call = self.threads[waiter as usize].open.last();
+            call.is_some_and(|call| call.object == Some(object) && call.owner == Some(waiter))
+        };
+        let is_owned = state.occupancy.holds.iter().any(|hold| self.is_certain(object, hold));
+        let is_handed_on = is_owned || state.occupancy.waiting_threads().into_iter().any(waits_for_itself);
+        self.objects[object as usize].is_handed_on = is_handed_on;
     }
 
     /// Takes a release. Returns how often the thread had the object.

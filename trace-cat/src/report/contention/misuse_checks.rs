@@ -28,7 +28,7 @@ impl Analysis {
     }
 
     /// Whether a thread has an object for certain.
-    fn is_certain(&self, object: u32, hold: &Hold) -> bool {
+    pub fn is_certain(&self, object: u32, hold: &Hold) -> bool {
         let process = self.objects[object as usize].process;
         let holder = &self.threads[hold.holder.thread as usize];
         self.has_all_calls(process)
@@ -172,6 +172,7 @@ impl Analysis {
         let Some(&hold) = state.occupancy.holds.iter().find(|hold| hold.holder.thread == thread) else { return };
         if matches!(state.kind, ObjectKind::Mutex | ObjectKind::Spin | ObjectKind::Rwlock)
             && (!is_shared || state.occupancy.is_exclusive())
+            && !state.is_handed_on
             && self.is_certain(object, &hold)
         {
             self.add_misuse(MisuseKind::RelockSelf, Some(object), thread, call.site, call.entry);

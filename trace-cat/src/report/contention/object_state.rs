@@ -87,6 +87,8 @@ pub struct ObjectState {
     pub clock: Option<u64>,
     /// It was initialised without attributes, so that it is none for several processes.
     pub has_no_attributes: bool,
+    /// A mutex that a thread has unlocked which was not its owner: any thread may be the one that does so.
+    pub is_handed_on: bool,
     /// A mutex whose attributes are not known, which the next owner gets if its owner has ended.
     pub may_be_robust: bool,
     /// A call on it is recorded, in the selected time or not.
@@ -146,6 +148,7 @@ impl ObjectState {
             may_be_held_elsewhere: false,
             clock: None,
             has_no_attributes: false,
+            is_handed_on: false,
             may_be_robust: false,
             is_called: false,
             first: 0,

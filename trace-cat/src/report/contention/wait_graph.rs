@@ -19,8 +19,9 @@ pub struct BlockedThread {
     pub call: OngoingCall,
     /// The objects that it holds.
     pub holds: Vec<u32>,
-    /// It waits for the owner that it saw when it began to, and nobody knows whether that has the object still.
-    pub is_owner_old: bool,
+    /// The owner that it waits for, if nobody knows whether that is the one that will release the object: it is the one that it saw when
+    /// it began to wait, or other threads have unlocked the mutex before.
+    pub doubtful_owner: Option<u32>,
 }
 
 impl BlockedThread {
@@ -211,7 +212,7 @@ fn blocked_threads(analysis: &Analysis, nodes: &HashMap<u32, Node>, cycle: &[u32
     let blocked = |&thread: &u32| {
         let holds = holds(analysis, nodes, thread);
         let Node { call, ref blockers, possible, .. } = nodes[&thread];
-        BlockedThread { thread, call, holds, is_owner_old: possible.is_some_and(|owner| blockers.contains(&owner)) }
+        BlockedThread { thread, call, holds, doubtful_owner: possible.filter(|owner| blockers.contains(owner)) }
     };
     cycle.iter().map(blocked).collect()
 }

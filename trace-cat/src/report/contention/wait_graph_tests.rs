@@ -5,6 +5,7 @@ use super::holds::Knowledge;
 use super::moment::Moment;
 use super::tables::OngoingCall;
 use super::wait_graph::{BlockedThread, ChainEnd};
+use crate::report::misuse::MisuseKind;
 
 fn lines(lines: &[&[RecordLine<'static>]]) -> Vec<RecordLine<'static>> {
     lines.concat()
@@ -225,7 +226,7 @@ fn the_owner_that_a_thread_saw_counts_if_nobody_else_may_have_the_lock() {
         let knowledge = Knowledge { only_blocked: true, ..Knowledge::default() };
         let (analysis, graph) = analysed_with(&lines(records), knowledge);
         let undecided: Vec<Vec<u32>> = graph.undecided.iter().map(|circle| lwps(&analysis, circle)).collect();
-        let old = graph.undecided.iter().flatten().filter(|blocked| blocked.is_owner_old).count();
+        let old = graph.undecided.iter().flatten().filter(|blocked| blocked.doubtful_owner.is_some()).count();
         (wrong(&analysis, &graph), undecided, old)
     };
     // The first in the order in which they appear.
@@ -259,6 +260,35 @@ fn who_waits_for_a_condition_does_not_keep_its_mutex() {
     let sees: &[RecordLine] = &[(11, 1, "2:2:1", &[16, 0, 0, 2])];
     let other: &[RecordLine] = &[(6, 3, "1:39:0", &[3])];
     assert_eq!(found_if_only_blocked(&[waits, other, sees]), (vec![], vec![]));
+}
+
+/// A mutex of which one thread takes what another one gives is no lock of an owner.
+#[test]
+fn who_locks_a_mutex_twice_that_others_unlock_may_go_on() {
+    let twice = |time: u64| -> Vec<RecordLine<'static>> {
+        let waits: &[RecordLine] = &[(time + 1, 1, "2:2:1", &[16, 0, 0, 1])];
+        lines(&[&lock(time, 1, &[16]), waits])
+    };
+    let handed: &[RecordLine] =
+        &[(15, 2, "2:4:0", &[16, 0, 1]), (16, 1, "2:2:2", &[0, 1]), (17, 1, "2:4:0", &[16, 0, 0])];
+    // At the other level, of what makes no wait there is no record.
+    for (knowledge, from) in [(Knowledge::default(), 0), (Knowledge { only_blocked: true, ..Knowledge::default() }, 2)]
+    {
+        let (first, second) = (&twice(10)[from..], &twice(20)[from..]);
+        let found = |records: &[&[RecordLine<'static>]]| {
+            let begin: &[RecordLine] = &[(5, 1, "1:39:0", &[1]), (6, 2, "1:39:0", &[2])];
+            let (mut analysis, graph) = analysed_with(&lines(&[&[begin], records].concat()), knowledge);
+            let count = std::mem::take(&mut analysis.misuse.rows)
+                .iter()
+                .filter(|row| row.kind == MisuseKind::RelockSelf)
+                .count();
+            let undecided: Vec<Vec<u32>> = graph.undecided.iter().map(|circle| lwps(&analysis, circle)).collect();
+            (wrong(&analysis, &graph).0, undecided, count)
+        };
+        let is_misuse = usize::from(from == 0);
+        assert_eq!(found(&[first]), (vec![vec![1]], vec![], is_misuse), "nobody has unlocked it before");
+        assert_eq!(found(&[first, handed, second]), (vec![], vec![vec![1]], 0), "{knowledge:?}");
+    }
 }
 
 fn lwps(analysis: &super::Analysis, circle: &[BlockedThread]) -> Vec<u32> {

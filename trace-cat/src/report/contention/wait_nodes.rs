@@ -9,7 +9,7 @@ use super::tables::{ImageEnd, OngoingCall};
 pub struct Node {
     pub call: OngoingCall,
     pub blockers: Vec<u32>,
-    /// The thread that it waits for if that has not released the object since it was seen with it.
+    /// The thread that it waits for if that has not released the object since it was seen with it, or if only that releases it.
     pub possible: Option<u32>,
     /// The thread of an ancestor that had the lock when it forked.
     pub left_behind: Option<u32>,

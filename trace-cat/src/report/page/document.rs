@@ -254,7 +254,9 @@ impl<'a> Document<'a> {
             };
             let may_have_left = circle.iter().filter(|blocked| blocked.may_have_left(analysis));
             entries.extend(may_have_left.map(|blocked| value("jump", blocked)));
-            entries.extend(circle.iter().filter(|blocked| blocked.is_owner_old).map(|blocked| value("owner", blocked)));
+            entries.extend(
+                circle.iter().filter(|one| one.doubtful_owner.is_some()).map(|blocked| value("owner", blocked)),
+            );
         }
         let perhaps_stuck = graph.perhaps_stuck.iter();
         entries.extend(perhaps_stuck.map(|stuck| {

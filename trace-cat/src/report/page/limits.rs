@@ -94,7 +94,7 @@ impl ReportView<'_> {
         let has = |doubt: &dyn Fn(&BlockedThread) -> bool| self.graph.undecided.iter().flatten().any(doubt);
         let doubts = [
             (has(&|blocked| blocked.may_have_left(self.analysis)), "have left its wait by a jump"),
-            (has(&|blocked| blocked.is_owner_old), "wait for another thread than the one that it saw"),
+            (has(&|blocked| blocked.doubtful_owner.is_some()), "wait for another thread than the one that it saw"),
         ];
         let doubts: Vec<&str> = doubts.into_iter().filter(|(is_there, _)| *is_there).map(|(_, text)| text).collect();
         let doubtful =

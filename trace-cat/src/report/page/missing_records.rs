@@ -81,13 +81,17 @@ fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
         format!("{label} made records in {call}, or left it by a jump")
     };
     let saw = |blocked: &BlockedThread| {
-        let owner = blocked.call.owner.map(|owner| thread_label(view, owner)).unwrap_or_default();
-        let object = blocked.call.object.map(|object| view.object_label(object)).unwrap_or_default();
-        let label = thread_label(view, blocked.thread);
-        format!("{label} saw that {owner} held {object}, which may have passed to another thread without a record")
+        let owner = thread_label(view, blocked.doubtful_owner?);
+        let object = blocked.call.object?;
+        let (label, lock) = (thread_label(view, blocked.thread), view.object_label(object));
+        let why = match view.object(object).is_handed_on {
+            true => "which other threads than its owner have unlocked before",
+            false => "which may have passed to another thread without a record",
+        };
+        Some(format!("{label} saw that {owner} held {lock}, {why}"))
     };
     let doubtful = circle.iter().filter(|blocked| blocked.may_have_left(view.analysis));
-    let doubts: Vec<String> = doubtful.map(left).chain(circle.iter().filter(|one| one.is_owner_old).map(saw)).collect();
+    let doubts: Vec<String> = doubtful.map(left).chain(circle.iter().filter_map(saw)).collect();
     format!("whether {} in a deadlock: {}", threads_are(circle.len()), doubts.join("; "))
 }
 
