@@ -1,6 +1,7 @@
 //! What a process's trinfo shows for a report: its programs, their code, and what its records leave out.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use spec::info::RINGS_REUSED;
 use spec::{EventSet, id, info};
@@ -58,6 +59,9 @@ impl RecordedProcess {
         let mut recorded = RecordedProcess::default();
         (recorded.notes, recorded.ring) = (process.notes.clone(), process.ring.clone());
         recorded.knowledge.own_pid = process.own_pid;
+        let mut hasher = DefaultHasher::new();
+        process.system.hash(&mut hasher);
+        recorded.knowledge.system = hasher.finish();
         (recorded.shift, recorded.knowledge.realtime_ahead) = (process.shift, process.shift);
         for path in process.info_paths() {
             if let Ok(text) = read_info(&path) {

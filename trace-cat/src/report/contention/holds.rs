@@ -63,6 +63,8 @@ pub struct Knowledge {
     pub misses_conds: bool,
     /// Cancellations, which end waits, are not recorded.
     pub misses_cancels: bool,
+    /// Which boot and PID namespace LWPs are numbered in: equal where that is the same.
+    pub system: u64,
     /// By how much the times of records are ahead of the clocks of time limits, nanoseconds; `None` if that is not known.
     pub realtime_ahead: i64,
     pub monotonic_ahead: Option<i64>,

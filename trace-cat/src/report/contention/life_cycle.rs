@@ -140,6 +140,7 @@ impl Analysis {
             image,
             parent,
             begin: time,
+            forked_at: time,
             last: time,
             end: ImageEnd::Unknown,
             knowledge,
@@ -153,6 +154,7 @@ impl Analysis {
             exited_by: None,
             exec: None,
             fork_holds: Default::default(),
+            fork_returns: Default::default(),
         });
         let process = self.processes.len() as u32 - 1;
         self.process_of_pid.insert(pid, process);
@@ -268,9 +270,13 @@ impl Analysis {
         let [child, _, kind, ..] = record.arguments;
         if child != 0 && COPYING_FORKS.contains(&kind) {
             let holds = self.inherited_holds(thread);
-            let process = self.threads[thread as usize].process as usize;
+            let process = self.threads[thread as usize].process;
+            let known = self.process_of_pid.get(&(child as u32)).copied();
+            if known.is_none_or(|known| self.processes[known as usize].parent != Some(process)) {
+                self.processes[process as usize].fork_returns.insert(child as u32, record.time);
+            }
             if !holds.is_empty() {
-                self.processes[process].fork_holds.insert(child as u32, holds);
+                self.processes[process as usize].fork_holds.insert(child as u32, holds);
             }
         }
     }
@@ -280,6 +286,9 @@ impl Analysis {
         let process = self.threads[thread as usize].process;
         let Some(parent) = self.processes[process as usize].parent else { return };
         self.draw_fork(parent, thread, record);
+        if let Some(time) = self.processes[parent as usize].fork_returns.remove(&record.pid) {
+            self.processes[process as usize].forked_at = time;
+        }
         let returned = self.processes[parent as usize].fork_holds.remove(&record.pid);
         let holds = returned.unwrap_or_else(|| self.holds_of_forking_thread(parent, record.tid));
         for InheritedHold { address, kind, is_exclusive, site, depth } in holds {

@@ -48,6 +48,7 @@ impl Analysis {
         self.open_call(thread, record, site, Some(object), true);
         if let Some(call) = self.threads[thread as usize].open.last_mut() {
             call.owner = known;
+            call.other_owner = if known.is_none() { u32::try_from(owner).unwrap_or(0) } else { 0 };
         }
         if known.is_none() && owner != 0 {
             let is_copied = self.see_owner_by_fork(thread, object, owner, record.time);

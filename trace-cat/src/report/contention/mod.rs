@@ -43,6 +43,9 @@ mod observed_holds;
 mod observed_holds_tests;
 mod occupancy;
 mod once_calls;
+mod owners_elsewhere;
+#[cfg(test)]
+mod owners_elsewhere_tests;
 mod part_choice;
 mod path_waits;
 mod pending_wait;

@@ -19,6 +19,8 @@ pub struct ProgramState {
     pub parent: Option<u32>,
     /// The time of the first record.
     pub begin: u64,
+    /// When a forked child had certainly left its parent.
+    pub forked_at: u64,
     /// The time of the last record.
     pub last: u64,
     pub end: ImageEnd,
@@ -39,6 +41,8 @@ pub struct ProgramState {
     pub exec: Option<(u32, u64)>,
     /// What the forking thread of each child held.
     pub fork_holds: HashMap<u32, Vec<InheritedHold>, RandomState>,
+    /// When forks returned of which the child has no record yet, by its number.
+    pub fork_returns: HashMap<u32, u64, RandomState>,
 }
 
 impl ProgramState {
@@ -188,6 +192,8 @@ pub struct OngoingCall {
     /// The thread that held the object when the call began, if that was recorded: one of the process, or of an ancestor from
     /// which the process has the lock as it was.
     pub owner: Option<u32>,
+    /// The LWP that had the object when the call began, if it is that of no thread of the process; else 0.
+    pub other_owner: u32,
     /// What a call of futex(2) does.
     pub futex: FutexCall,
     /// The object in whose queue the thread waits now, if that is another one than its call's.

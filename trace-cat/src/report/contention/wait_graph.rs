@@ -73,6 +73,8 @@ pub struct UnknownHolders {
     pub waits: Vec<(u32, OngoingCall)>,
     /// Another thread of the process may run, and release them.
     pub may_be_released: bool,
+    /// Another process may have one of them.
+    pub may_be_elsewhere: bool,
 }
 
 /// The deadlocks and the stuck threads.
@@ -246,18 +248,25 @@ fn unknown_holders(analysis: &Analysis, nodes: &HashMap<u32, Node>, threads: &[u
         let Node { call, ref blockers, left_behind, .. } = nodes[&thread];
         let Some(object) = call.wanted().filter(|_| blockers.is_empty() && left_behind.is_none()) else { continue };
         let knowledge = analysis.knowledge_of(object);
-        let is_doubtful = analysis.objects[object as usize].occupancy.holds.iter().any(|hold| hold.is_doubtful);
+        let state = &analysis.objects[object as usize];
+        let is_doubtful = state.occupancy.holds.iter().any(|hold| hold.is_doubtful);
         let is_incomplete = knowledge.leaves_calls_out() || knowledge.complete_from > 0 || is_doubtful;
-        if !is_incomplete || analysis.objects[object as usize].occupancy.is_free(knowledge) {
+        // Who had it when the call began was no thread of the process.
+        let is_elsewhere = state.may_be_held_elsewhere && call.owner.is_none() && state.occupancy.holds.is_empty();
+        if !is_elsewhere && (!is_incomplete || state.occupancy.is_free(knowledge)) {
             continue;
         }
         let process = analysis.threads[thread as usize].process;
         match unknown.iter_mut().find(|known| known.process == process) {
-            Some(known) => known.waits.push((thread, call)),
+            Some(known) => {
+                known.waits.push((thread, call));
+                known.may_be_elsewhere |= is_elsewhere;
+            }
             None => {
                 let may_be_released =
                     has_running_thread(analysis, process) || ending_thread(analysis, process).is_some();
-                unknown.push(UnknownHolders { process, waits: vec![(thread, call)], may_be_released });
+                let waits = vec![(thread, call)];
+                unknown.push(UnknownHolders { process, waits, may_be_released, may_be_elsewhere: is_elsewhere });
             }
         }
     }

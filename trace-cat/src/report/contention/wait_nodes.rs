@@ -34,7 +34,9 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
         }
         (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => {
             possible = analysis.possible_holder(thread, &call);
-            analysis.certain_holders(thread, call)
+            let holders = analysis.certain_holders(thread, call);
+            let elsewhere = || call.owner.map_or_else(|| analysis.owner_elsewhere(thread, &call), |_| None);
+            if holders.is_empty() { elsewhere().into_iter().collect() } else { holders }
         }
         // It has waited for its mutex since it was woken, also if the call has a time limit.
         (3, 4 | 5 | 30) => {

@@ -40,7 +40,11 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
     for unknown in view.graph.unknown_holders.iter().filter(|unknown| !unknown.waits.is_empty()) {
         let threads = waiting_threads(unknown.waits.len());
         let when = if view.graph.moment.is_some() { "at that time" } else { "at the end" };
-        let others = if unknown.may_be_released { "" } else { "; no other thread of it runs" };
+        let others = match (unknown.may_be_elsewhere, unknown.may_be_released) {
+            (true, _) => "; other processes may have it",
+            (false, true) => "",
+            (false, false) => "; no other thread of it runs",
+        };
         add(view.pid(unknown.process), format!("who holds what {threads} for {when}{others}"));
     }
     let mut lines: Vec<String> =

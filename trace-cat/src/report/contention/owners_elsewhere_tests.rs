@@ -1,0 +1,89 @@
+//! Deadlocks of threads of several processes.
+
+use super::Analysis;
+use super::analysis_tests::{RecordLine, analysed_with, lock, record, wrong};
+use super::holds::Knowledge;
+use super::wait_graph::WaitGraph;
+
+/// LWPs from 20 on are the child's.
+const FORK: [RecordLine; 3] = [(6, 1, "11:1:1", &[0]), (7, 21, "11:2:0", &[1]), (8, 1, "11:1:2", &[2, 0, 0])];
+
+/// The deadlocks, and how many wait for unknown holders, of which processes.
+fn found(records: &[&[RecordLine<'static>]], knowledge: Knowledge) -> (Vec<Vec<u32>>, Vec<(u32, usize)>) {
+    let (analysis, graph) = analysed_with(&records.concat(), knowledge);
+    result(&analysis, &graph)
+}
+
+fn result(analysis: &Analysis, graph: &WaitGraph) -> (Vec<Vec<u32>>, Vec<(u32, usize)>) {
+    let unknown = graph.unknown_holders.iter();
+    let unknown = unknown.map(|unknown| (analysis.processes[unknown.process as usize].pid, unknown.waits.len()));
+    let (deadlocks, stuck) = wrong(analysis, graph);
+    assert_eq!(stuck, []);
+    (deadlocks, unknown.collect())
+}
+
+const ALL: Knowledge = Knowledge {
+    complete_from: 0,
+    only_blocked: false,
+    is_handed_over: false,
+    is_partial: false,
+    is_selective: false,
+    misses_conds: false,
+    misses_cancels: false,
+    system: 0,
+    realtime_ahead: 0,
+    monotonic_ahead: None,
+    own_pid: None,
+};
+
+#[test]
+fn two_processes_that_wait_for_each_other_are_in_a_deadlock() {
+    let [mine, its] = [lock(9, 1, &[16]), lock(10, 21, &[56])];
+    let waits: &[RecordLine] = &[(20, 1, "2:2:1", &[56, 0, 0, 21]), (21, 21, "2:2:1", &[16, 0, 0, 1])];
+    let deadlock = (vec![vec![1, 21]], vec![]);
+    assert_eq!(found(&[&FORK, &mine, &its, waits], ALL), deadlock);
+    // Where the owner is not recorded, nobody knows.
+    let nameless: &[RecordLine] = &[(5, 1, "2:1:0", &[16, 99, 0, 0]), (5, 1, "2:1:0", &[56, 99, 0, 0])];
+    let waits_for_any: &[RecordLine] = &[(20, 1, "2:2:1", &[56]), (21, 21, "2:2:1", &[16])];
+    assert_eq!(found(&[nameless, &FORK, &mine, &its, waits_for_any], ALL), (vec![], vec![(1, 1), (2, 1)]));
+    // Another thread of the child may have the lock by now.
+    let passed: &[RecordLine] = &[(20, 1, "2:2:1", &[56, 0, 0, 21]), (21, 21, "2:4:0", &[56, 0, 1])];
+    assert_eq!(found(&[&FORK, &mine, &its, passed, &waits[1..]], ALL), (vec![], vec![(1, 1)]));
+    // The child may have a copy of what its parent had locked.
+    let before = lock(4, 1, &[16]);
+    assert_eq!(found(&[&before, &FORK, &its, waits], ALL).0, Vec::<Vec<u32>>::new());
+    // When it locked the mutex, the child had been forked.
+    let returned: [RecordLine; 3] = [FORK[0], (7, 1, "11:1:2", &[2, 0, 0]), (30, 21, "11:2:0", &[1])];
+    let later = lock(31, 21, &[56]);
+    let both: &[RecordLine] = &[(40, 1, "2:2:1", &[56, 0, 0, 21]), (41, 21, "2:2:1", &[16, 0, 0, 1])];
+    let early = lock(8, 1, &[16]);
+    assert_eq!(found(&[&returned[..2], &early, &returned[2..], &later, both], ALL), deadlock);
+    // Not all that a thread releases is recorded, and the child may have a copy.
+    let only_blocked = Knowledge { only_blocked: true, ..ALL };
+    assert_eq!(found(&[&FORK, waits], only_blocked), (vec![], vec![(1, 1), (2, 1)]));
+}
+
+/// Two programs have shared memory at different addresses.
+#[test]
+fn two_programs_that_wait_for_each_other_are_in_a_deadlock() {
+    let begin: &[RecordLine] = &[(1, 1, "1:39:0", &[1]), (2, 21, "1:39:0", &[1])];
+    let waits: &[RecordLine] = &[(20, 1, "2:2:1", &[56, 0, 0, 21]), (21, 21, "2:2:1", &[1016, 0, 0, 1])];
+    let [mine, its] = [lock(9, 1, &[16]), lock(10, 21, &[1056])];
+    let deadlock = vec![vec![1, 21]];
+    assert_eq!(found(&[begin, &mine, &its, waits], ALL).0, deadlock);
+    // It has released something at that moment, which may be what was waited for.
+    let other: &[RecordLine] = &[(7, 21, "2:2:1", &[2000]), (7, 21, "2:2:2", &[0, 0])];
+    let released = |time: u64| -> Vec<RecordLine<'static>> { vec![(time, 21, "2:4:0", &[2000, 0, 0])] };
+    assert_eq!(found(&[begin, other, &released(8), &mine, &its, waits], ALL).0, deadlock);
+    for time in [19, 20] {
+        let (waits, last) = waits.split_at(1);
+        let released = released(time);
+        let before = if time < 20 { [&released[..], waits] } else { [waits, &released[..]] }.concat();
+        assert_eq!(found(&[begin, other, &mine, &its, &before, last], ALL).0, Vec::<Vec<u32>>::new(), "{time}");
+    }
+    // Of another namespace, or of two, the LWP may be another thread's.
+    let mut analysis = Analysis::new([(1, ALL), (2, Knowledge { system: 5, ..ALL })].into(), Default::default());
+    [begin, &mine, &its, waits].concat().iter().for_each(|line| analysis.add(&record(*line)));
+    let graph = analysis.finish(&[]);
+    assert_eq!(result(&analysis, &graph), (vec![], vec![(1, 1), (2, 1)]));
+}
