@@ -145,6 +145,37 @@ fn a_child_that_waits_for_a_lock_of_both_processes_does_not_wait_for_itself() {
 }
 
 #[test]
+fn two_processes_may_be_in_a_deadlock_with_each_other() {
+    let test = killed_in_deadlock_of("report/deadlocks.c", "processes", "all");
+    let document = document(report(&test, &["-F", "json"]).run().exited(3));
+    let threads = document["deadlocks"][0]["threads"].as_array().unwrap();
+    assert_eq!(threads.len(), 2, "{document:#}");
+    assert!(threads[0]["pid"] != threads[1]["pid"] && threads[0]["object"] != threads[1]["object"], "{document:#}");
+}
+
+/// A ring has overwritten who entered first: each of the threads is in a call that may run the routine.
+#[test]
+fn who_is_in_a_routine_that_a_ring_has_overwritten_is_not_known() {
+    let test = TestDirectory::new("report-routines");
+    let program = test.traced(Program::c("report/deadlocks.c")).arg("routines");
+    let program = program.env("THR_TRACE_DETAIL", "1").env("THR_TRACE_RING", "64K");
+    let mut program = program.spawn();
+    program.wait_for("ready\n");
+    let page = || report(&test, &[]).run().stdout_text().to_owned();
+    let is_known = (0..2000).any(|_| {
+        let is_known = page().contains("whether 2 threads run a routine of pthread_once or wait for one at the end");
+        sleep(Duration::from_millis(if is_known { 0 } else { 20 }));
+        is_known
+    });
+    program.signal(libc::SIGKILL);
+    program.wait().killed(libc::SIGKILL);
+    let text = page();
+    assert!(is_known && !text.contains("a thread waited for"), "{text}");
+    let failed = report(&test, &["--fail-if", "deadlocks > 0"]).run();
+    assert!(failed.exited(2).stderr_text().contains("pthread_once"));
+}
+
+#[test]
 fn who_was_woken_is_in_a_deadlock_with_who_has_its_mutex() {
     let test = killed_in_deadlock_of("report/deadlocks.c", "woken", "all");
     let mut threads = only_deadlock(&test);

@@ -4,6 +4,8 @@
 // fork: the parent forks while it holds a mutex, and the child locks that.
 // shared: the same with an rwlock that both processes share, so that the child waits for the parent.
 // woken: main waits for a condition while it holds another mutex. A thread takes the condition's mutex, signals, and wants the other one.
+// processes: parent and child each have one of two mutexes that both share, and want the other one.
+// routines: the routines of two controls each call pthread_once for the other control, after thousands of other calls.
 // limit: main waits for a condition until a limit, while it holds another mutex. A thread takes the condition's mutex and wants the other one.
 // cancelled: a thread waits for a condition. Main takes the mutex of that, cancels the thread and joins it.
 // jump: two threads each wait for the other's mutex, until a signal handler leaves the wait of main's by a jump. Then main posts a semaphore,
@@ -27,7 +29,9 @@
 
 static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static pthread_once_t control = PTHREAD_ONCE_INIT;
+static pthread_mutex_t third = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t both;
+static pthread_once_t control = PTHREAD_ONCE_INIT, other_control = PTHREAD_ONCE_INIT;
 static sem_t posted;
 static sigjmp_buf before;
 static volatile sig_atomic_t is_about_to_lock;
@@ -37,6 +41,30 @@ static void say(const char *text) { CHECK(write(STDOUT_FILENO, text, strlen(text
 static void routine(void) {
     say("ready\n");
     CHECK(!pthread_once(&control, routine));
+}
+
+static void make_calls(void) {
+    for (int i = 0; i < 5000; i++)
+        CHECK(!pthread_mutex_lock(&third) && !pthread_mutex_unlock(&third));
+}
+
+static void second_routine(void);
+
+static void first_routine(void) {
+    make_calls();
+    CHECK(pthread_barrier_wait(&both) <= 0);
+    CHECK(!pthread_once(&other_control, second_routine));
+}
+
+static void second_routine(void) {
+    make_calls();
+    CHECK(pthread_barrier_wait(&both) <= 0);
+    CHECK(!pthread_once(&control, first_routine));
+}
+
+static void *run_second(void *unused) {
+    CHECK(!pthread_once(&other_control, second_routine));
+    return unused;
 }
 
 static void *signal_and_lock(void *unused) {
@@ -126,6 +154,29 @@ int main(int count, char **arguments) {
         CHECK(!pthread_mutex_lock(&first) && !pthread_mutex_lock(&second));
         CHECK(!pthread_create(&thread, NULL, signal_and_lock, NULL));
         CHECK(!pthread_cond_wait(&cond, &second));
+    } else if (!strcmp(mode, "processes")) {
+        pthread_mutexattr_t attributes;
+        CHECK(!pthread_mutexattr_init(&attributes));
+        CHECK(!pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED));
+        pthread_mutex_t *locks = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        sem_t *child_has_one = (sem_t *)(locks + 2);
+        CHECK(locks != MAP_FAILED && !pthread_mutex_init(&locks[0], &attributes));
+        CHECK(!pthread_mutex_init(&locks[1], &attributes) && !sem_init(child_has_one, 1, 0));
+        pid_t parent = getpid(), child = fork();
+        CHECK(child >= 0);
+        if (!child) {
+            CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL) && getppid() == parent);
+            CHECK(!pthread_mutex_lock(&locks[1]) && !sem_post(child_has_one) && !pthread_mutex_lock(&locks[0]));
+        }
+        CHECK(!pthread_mutex_lock(&locks[0]));
+        while (sem_wait(child_has_one))
+            CHECK(errno == EINTR);
+        say("ready\n");
+        CHECK(!pthread_mutex_lock(&locks[1]));
+    } else if (!strcmp(mode, "routines")) {
+        CHECK(!pthread_barrier_init(&both, NULL, 2) && !pthread_create(&thread, NULL, run_second, NULL));
+        say("ready\n");
+        CHECK(!pthread_once(&control, first_routine));
     } else if (!strcmp(mode, "limit")) {
         struct timespec limit;
         CHECK(!clock_gettime(CLOCK_REALTIME, &limit));

@@ -308,7 +308,7 @@ impl Analysis {
         let state = &mut self.objects[object as usize];
         state.occupancy.cancel_wait(u64::from(thread));
         state.wakeups.end_wait(thread);
-        if state.kind == ObjectKind::Once && !call.waits {
+        if state.kind == ObjectKind::Once && !call.waits && !call.may_wait {
             let knowledge = Knowledge { complete_from: u64::MAX, ..Knowledge::default() };
             state.occupancy.forget_thread(thread, call.entry, knowledge);
             self.activities.lose_hold(thread, object, call.entry);

@@ -50,6 +50,7 @@ mod part_choice;
 mod path_waits;
 mod pending_wait;
 mod process_sharing;
+mod running_threads;
 mod segment_log;
 mod site_index;
 mod small_vectors;
@@ -59,6 +60,7 @@ mod thread_creation;
 mod time_limits;
 mod timeline_event;
 mod timeline_log;
+mod unknown_holders;
 mod wait_graph;
 mod wait_nodes;
 mod wait_selection;
@@ -97,6 +99,8 @@ mod left_behind_tests;
 mod misuse_tests;
 #[cfg(test)]
 mod object_sum_tests;
+#[cfg(test)]
+mod once_call_tests;
 #[cfg(test)]
 mod oracle_tests;
 #[cfg(test)]

@@ -28,23 +28,46 @@ impl Analysis {
             self.forget_runner(object);
             self.objects[object as usize].occupancy.acquire(Holder { thread, site }, 1, true, now, knowledge);
         }
+        let has_stack = self.sites.sites[site as usize].stack != 0;
         let occupancy = &mut self.objects[object as usize].occupancy;
+        // Another thread may run the routine since before the records are complete.
+        let is_first = knowledge.complete_from == 0;
         // Where a routine was cancelled, one of those who waited runs it, and nobody knows which.
-        let waits = !occupancy.holds.is_empty() || occupancy.has_waiting_threads();
+        let waits = !occupancy.holds.is_empty() || occupancy.has_waiting_threads() || !is_first && has_stack;
         if waits {
             occupancy.begin_wait(u64::from(thread), site, now, knowledge);
-        } else {
+        } else if is_first {
             occupancy.acquire(Holder { thread, site }, 1, true, now, knowledge);
             self.activities.begin_hold(thread, object, site, now);
         }
         self.open_call(thread, record, site, Some(object), waits);
+        if let Some(call) = self.threads[thread as usize].open.last_mut() {
+            call.may_wait = !waits && !is_first;
+        }
+    }
+
+    /// The thread that runs the routine of a control, as the calls show that it has made within its own.
+    pub fn runner(&self, object: u32) -> Option<u32> {
+        let process = &self.processes[self.objects[object as usize].process as usize];
+        let runs_it = |&thread: &u32| {
+            let state = &self.threads[thread as usize];
+            let is_it = |call: &OngoingCall| (call.event, call.object) == ((1, 38), Some(object));
+            state.open.iter().any(|call| is_it(call) && state.has_gone_on(call)) && !state.is_in_gap
+        };
+        process.threads.iter().copied().find(runs_it)
     }
 
     /// Takes the return record of pthread_once.
     pub fn return_from_once(&mut self, thread: u32, record: &NumericRecord) {
-        let Some(OngoingCall { object: Some(object), site, entry, waits, .. }) = self.close_call(thread, record) else {
+        let Some(OngoingCall { object: Some(object), site, entry, waits, may_wait, .. }) =
+            self.close_call(thread, record)
+        else {
             return;
         };
+        if may_wait {
+            self.objects[object as usize].last_release = None;
+            return;
+        }
         let (now, knowledge) = (record.time, self.knowledge_of(object));
         let has_result = now > entry && record.arguments[0] == 0;
         if has_result && !self.knows_runner(object, thread, (entry, site)) {

@@ -189,6 +189,8 @@ pub struct OngoingCall {
     pub joined_tid: u64,
     /// The entry record shows that the call waits, or whether it does shows only later.
     pub waits: bool,
+    /// A call of pthread_once that runs the routine, or waits for another thread's whose entry record may have been overwritten.
+    pub may_wait: bool,
     /// The thread that held the object when the call began, if that was recorded: one of the process, or of an ancestor from
     /// which the process has the lock as it was.
     pub owner: Option<u32>,

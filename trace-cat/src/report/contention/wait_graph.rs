@@ -9,7 +9,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::analysis::Analysis;
+use super::running_threads::{ending_thread, has_running_thread, is_idle};
 use super::tables::{ImageEnd, OngoingCall};
+use super::unknown_holders::{UnknownHolders, unknown_holders, unknown_routines};
 use super::wait_nodes::{Node, node, shortest_cycle};
 
 /// A thread in a call that does not return.
@@ -66,17 +68,6 @@ impl ChainEnd {
     }
 }
 
-/// The waits of a process for locks of which nobody knows who holds them, because records are missing.
-#[derive(Debug)]
-pub struct UnknownHolders {
-    pub process: u32,
-    pub waits: Vec<(u32, OngoingCall)>,
-    /// Another thread of the process may run, and release them.
-    pub may_be_released: bool,
-    /// Another process may have one of them.
-    pub may_be_elsewhere: bool,
-}
-
 /// The deadlocks and the stuck threads.
 #[derive(Debug, Default)]
 pub struct WaitGraph {
@@ -88,6 +79,8 @@ pub struct WaitGraph {
     pub perhaps_stuck: Vec<StuckThread>,
     /// The waits for locks whose holders are missing in the records, by process.
     pub unknown_holders: Vec<UnknownHolders>,
+    /// The threads that run a routine of pthread_once or wait for one.
+    pub unknown_routines: Vec<(u32, OngoingCall)>,
     /// What would be deadlocks if no thread of them had left its wait by a jump, as some may have, and the owners that threads saw
     /// had not released what they had, as some may have.
     pub undecided: Vec<Vec<BlockedThread>>,
@@ -130,6 +123,7 @@ impl WaitGraph {
             }
         }
         graph.unknown_holders = unknown_holders(analysis, &nodes, &threads);
+        graph.unknown_routines = unknown_routines(analysis, &nodes);
         nodes.extend(idle);
         graph.undecided = undecided(analysis, nodes, doubtful);
         graph.select(analysis);
@@ -186,6 +180,7 @@ impl WaitGraph {
         for unknown in &mut self.unknown_holders {
             unknown.waits.retain(|(thread, call)| !is_present || is_there(*thread, call));
         }
+        self.unknown_routines.retain(|(thread, call)| !is_present || is_there(*thread, call));
         self.deadlocks = deadlocks;
         self.undecided.retain(lasts);
         self.undecided.extend(undecided);
@@ -206,6 +201,7 @@ impl WaitGraph {
         for unknown in &mut self.unknown_holders {
             unknown.waits.retain(|(thread, call)| is_wanted(*thread, call));
         }
+        self.unknown_routines.retain(|(thread, call)| is_wanted(*thread, call));
     }
 }
 
@@ -239,38 +235,6 @@ fn undecided(
         circles.push(blocked_threads(analysis, &nodes, &cycle));
     }
     circles
-}
-
-/// The waits for locks that somebody holds, where records may be missing that show who.
-fn unknown_holders(analysis: &Analysis, nodes: &HashMap<u32, Node>, threads: &[u32]) -> Vec<UnknownHolders> {
-    let mut unknown: Vec<UnknownHolders> = Vec::new();
-    for &thread in threads {
-        let Node { call, ref blockers, left_behind, .. } = nodes[&thread];
-        let Some(object) = call.wanted().filter(|_| blockers.is_empty() && left_behind.is_none()) else { continue };
-        let knowledge = analysis.knowledge_of(object);
-        let state = &analysis.objects[object as usize];
-        let is_doubtful = state.occupancy.holds.iter().any(|hold| hold.is_doubtful);
-        let is_incomplete = knowledge.leaves_calls_out() || knowledge.complete_from > 0 || is_doubtful;
-        // Who had it when the call began was no thread of the process.
-        let is_elsewhere = state.may_be_held_elsewhere && call.owner.is_none() && state.occupancy.holds.is_empty();
-        if !is_elsewhere && (!is_incomplete || state.occupancy.is_free(knowledge)) {
-            continue;
-        }
-        let process = analysis.threads[thread as usize].process;
-        match unknown.iter_mut().find(|known| known.process == process) {
-            Some(known) => {
-                known.waits.push((thread, call));
-                known.may_be_elsewhere |= is_elsewhere;
-            }
-            None => {
-                let may_be_released =
-                    has_running_thread(analysis, process) || ending_thread(analysis, process).is_some();
-                let waits = vec![(thread, call)];
-                unknown.push(UnknownHolders { process, waits, may_be_released, may_be_elsewhere: is_elsewhere });
-            }
-        }
-    }
-    unknown
 }
 
 /// The objects that a thread holds for certain. Where only calls that blocked are recorded, these are those for which others wait.
@@ -368,31 +332,4 @@ fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
         return None;
     }
     Some(ending_thread(analysis, state.process).map_or(ChainEnd::Idle(thread, call), ChainEnd::Ending))
-}
-
-/// A thread of a process that is ending, and may not have ended.
-fn ending_thread(analysis: &Analysis, process: u32) -> Option<u32> {
-    let threads = analysis.processes[process as usize].threads.iter().copied();
-    let is_ending = |&thread: &u32| {
-        let state = &analysis.threads[thread as usize];
-        state.has_exited && !state.is_in_gap && !analysis.is_gone(thread)
-    };
-    threads.filter(is_ending).last()
-}
-
-/// Whether a call waits for a condition, semaphore or barrier, without a time limit, and has not been woken for certain.
-fn is_idle(call: &OngoingCall) -> bool {
-    call.waits && call.woken.is_none() && matches!(call.event, (3, 4) | (4, 2) | (7, 2))
-}
-
-/// Whether a thread of a process may be running.
-fn has_running_thread(analysis: &Analysis, process: u32) -> bool {
-    analysis.processes[process as usize].threads.iter().any(|&thread| {
-        let state = &analysis.threads[thread as usize];
-        let stays = state.has_exited && !state.is_in_gap;
-        // Nobody may have the mutex of one that needs it back.
-        let waits = |node: &Node| node.call.needed_mutex().is_none() || !node.blockers.is_empty();
-        let is_blocked = |call: &OngoingCall| is_idle(call) || node(analysis, thread).as_ref().is_some_and(waits);
-        !stays && !state.certain_call().is_some_and(is_blocked)
-    })
 }

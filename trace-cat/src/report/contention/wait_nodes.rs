@@ -38,6 +38,7 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
             let elsewhere = || call.owner.map_or_else(|| analysis.owner_elsewhere(thread, &call), |_| None);
             if holders.is_empty() { elsewhere().into_iter().collect() } else { holders }
         }
+        (1, 38) if call.may_wait => vec![analysis.runner(call.object?).filter(|runner| *runner != thread)?],
         // It has waited for its mutex since it was woken, also if the call has a time limit.
         (3, 4 | 5 | 30) => {
             let (mutex, _) = call.mutex?;

@@ -248,6 +248,8 @@ impl<'a> Document<'a> {
             let from = unknown.waits.iter().map(|(_, call)| call.entry).min();
             entries.push(wait("holder", (self.view.pid(unknown.process), None), from, Some(unknown.waits.len())));
         }
+        let routines = graph.unknown_routines.iter();
+        entries.extend(routines.map(|(thread, call)| wait("routine", of_thread(*thread), Some(call.entry), None)));
         for circle in &graph.undecided {
             let value = |kind: &str, blocked: &BlockedThread| {
                 wait(kind, of_thread(blocked.thread), Some(blocked.call.entry), Some(circle.len()))

@@ -1,6 +1,6 @@
 //! The figures of a report that `--fail-if` compares with limits.
 
-use super::missing_records::waiting_threads;
+use super::missing_records::{waiting_for_routines, waiting_threads};
 use super::object_rows::ObjectRow;
 use super::tables::{percent, short_duration};
 use super::view::ReportView;
@@ -99,7 +99,9 @@ impl ReportView<'_> {
         let doubts: Vec<&str> = doubts.into_iter().filter(|(is_there, _)| *is_there).map(|(_, text)| text).collect();
         let doubtful =
             (count > 0).then(|| format!("in {count} {circles} of waits a thread may {}", doubts.join(", or ")));
-        doubtful.or(missing)
+        let routines = self.graph.unknown_routines.len();
+        let may_wait = || (routines > 0).then(|| format!("whether {}", waiting_for_routines(routines)));
+        doubtful.or(missing).or_else(may_wait)
     }
 
     /// The selected processes.

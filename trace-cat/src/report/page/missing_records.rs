@@ -47,6 +47,13 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
         };
         add(view.pid(unknown.process), format!("who holds what {threads} for {when}{others}"));
     }
+    let mut routines: BTreeMap<u32, usize> = BTreeMap::new();
+    for (thread, _) in &view.graph.unknown_routines {
+        *routines.entry(view.pid(view.thread(*thread).process)).or_default() += 1;
+    }
+    for (pid, count) in routines {
+        add(pid, format!("whether {} at the end", waiting_for_routines(count)));
+    }
     let mut lines: Vec<String> =
         reasons.iter().map(|(reason, pids)| format!("{}: {reason}", process_list(pids))).collect();
     let missing = analysis.missing;
@@ -106,6 +113,14 @@ fn threads_are(count: usize) -> String {
 /// `1 thread waits`, `2 threads wait`.
 pub fn waiting_threads(count: usize) -> String {
     if count == 1 { "1 thread waits".to_owned() } else { format!("{count} threads wait") }
+}
+
+/// `1 thread runs a routine of pthread_once or waits for one`.
+pub fn waiting_for_routines(count: usize) -> String {
+    match count {
+        1 => "1 thread runs a routine of pthread_once or waits for one".to_owned(),
+        _ => format!("{count} threads run a routine of pthread_once or wait for one"),
+    }
 }
 
 /// `process 7`, `processes 7, 8`, `processes 7, 8 and 24 more`.

@@ -17,8 +17,10 @@ pub fn objects(view: &ReportView, rows: &[ObjectRow], top: usize, text: &mut Str
     let shown: usize = waited.iter().map(|row| row.objects.len()).sum();
     let summed_up: usize = view.objects.iter().map(|index| view.object(*index).others as usize).sum();
     let (total, others) = (waited.len(), view.objects.len() - shown + summed_up);
+    let is_known = view.graph.unknown_routines.is_empty();
     if total == 0 {
-        *text += &format!("\nObjects, none of which a thread waited for: {others}\n");
+        let none = if is_known { "none of which a thread waited for" } else { "for none of which a wait is known" };
+        *text += &format!("\nObjects, {none}: {others}\n");
         return;
     }
     *text += &format!(
@@ -55,7 +57,8 @@ pub fn objects(view: &ReportView, rows: &[ObjectRow], top: usize, text: &mut Str
     }
     more(total, top, text);
     if others > 0 {
-        *text += &format!("Objects that no thread waited for: {others}\n");
+        let known = if is_known { "that no thread waited for" } else { "for which no wait is known" };
+        *text += &format!("Objects {known}: {others}\n");
     }
 }
 

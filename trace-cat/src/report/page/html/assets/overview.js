@@ -79,6 +79,7 @@ const MISSING = {
   holder: ({ count }) => `who holds the locks that ${plural(count, "thread")} waited for at the end`,
   jump: ({ thread, count }) => `whether ${plural(count, "thread")} are in a deadlock: ${threadLabel(thread)} made records within its call, or left it by a jump`,
   owner: ({ thread, count }) => `whether ${plural(count, "thread")} are in a deadlock: the owner that ${threadLabel(thread)} saw may have released the lock without a record`,
+  routine: ({ thread }) => `whether ${threadLabel(thread)} runs a routine of pthread_once or waits for one`,
   cancelled: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for was cancelled in a wait, and may leave that`,
   ending: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for is ending, and may still run destructors`,
 };

@@ -1,0 +1,32 @@
+//! Which threads run at the end, and which wait for something that any thread may do.
+
+use super::analysis::Analysis;
+use super::tables::OngoingCall;
+use super::wait_nodes::{Node, node};
+
+/// A thread of a process that is ending, and may not have ended.
+pub fn ending_thread(analysis: &Analysis, process: u32) -> Option<u32> {
+    let threads = analysis.processes[process as usize].threads.iter().copied();
+    let is_ending = |&thread: &u32| {
+        let state = &analysis.threads[thread as usize];
+        state.has_exited && !state.is_in_gap && !analysis.is_gone(thread)
+    };
+    threads.filter(is_ending).last()
+}
+
+/// Whether a call waits for a condition, semaphore or barrier, without a time limit, and has not been woken for certain.
+pub fn is_idle(call: &OngoingCall) -> bool {
+    call.waits && call.woken.is_none() && matches!(call.event, (3, 4) | (4, 2) | (7, 2))
+}
+
+/// Whether a thread of a process may be running.
+pub fn has_running_thread(analysis: &Analysis, process: u32) -> bool {
+    analysis.processes[process as usize].threads.iter().any(|&thread| {
+        let state = &analysis.threads[thread as usize];
+        let stays = state.has_exited && !state.is_in_gap;
+        // Nobody may have the mutex of one that needs it back.
+        let waits = |node: &Node| node.call.needed_mutex().is_none() || !node.blockers.is_empty();
+        let is_blocked = |call: &OngoingCall| is_idle(call) || node(analysis, thread).as_ref().is_some_and(waits);
+        !stays && !state.certain_call().is_some_and(is_blocked)
+    })
+}
