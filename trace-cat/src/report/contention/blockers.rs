@@ -89,6 +89,13 @@ impl Analysis {
         holds.any(|hold| hold.holder.thread == holder && hold.from > time)
     }
 
+    /// The last thread that has acquired a mutex since a time, where its release may have no record.
+    pub fn last_holder_since(&self, mutex: u32, time: u64) -> Option<u32> {
+        let is_it = |hold: &&Hold| hold.is_recorded && !hold.is_doubtful && hold.from > time;
+        let hold = self.objects[mutex as usize].occupancy.holds.iter().find(is_it);
+        hold.filter(|_| self.knowledge_of(mutex).only_blocked).map(|hold| hold.holder.thread)
+    }
+
     /// Whether a thread has what it waits for: another thread saw that, and the record of its return is not there, because the
     /// process went on or was killed before.
     pub fn has_returned_unseen(&self, thread: u32, call: &OngoingCall) -> bool {

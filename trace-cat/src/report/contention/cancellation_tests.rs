@@ -58,6 +58,15 @@ fn who_waits_for_a_thread_that_is_cancelled_in_a_wait_may_be_stuck() {
         let ends = ends((10, 1, event, arguments));
         assert!(matches!(ends[..], [ChainEnd::Cancelled(0, _)]), "{event}: {ends:?}");
     }
+    let joined = |state: &'static [u64]| {
+        let begin: [RecordLine; 2] = [(4, 2, "1:39:0", &[2]), (5, 1, "1:33:0", state)];
+        let joins: [RecordLine; 3] = [(10, 1, "1:3:1", &[2]), (20, 2, "1:32:0", &[1, 0]), (30, 2, "1:3:1", &[1])];
+        let (analysis, graph) = analysed(&[&begin[..], &joins].concat());
+        (wrong(&analysis, &graph).0, graph.perhaps_stuck.len())
+    };
+    assert_eq!(joined(&[1, 0, 0]), (vec![vec![2, 1]], 0), "it does not let itself be cancelled");
+    assert_eq!(joined(&[0, 0, 0]), (vec![], 1));
+    assert_eq!(joined(&[1, 0, 22]), (vec![], 1), "the call failed");
     assert_eq!(ends((10, 1, "4:30:1", &[80, 0, 0, 99])), [], "its limit ends the wait");
     assert_eq!(ends((10, 1, "2:2:1", &[80])), [], "a cancellation does not");
 }

@@ -11,12 +11,23 @@ use super::tables::{OngoingCall, ThreadState};
 /// The calls that a cancellation ends: joins, and waits for conditions and semaphores.
 const ENDED_BY_CANCELLATION: [(u8, u8); 7] = [(1, 3), (1, 37), (3, 4), (3, 5), (3, 30), (4, 2), (4, 30)];
 
+/// As `pthread.h` has it on Linux.
+const PTHREAD_CANCEL_DISABLE: u64 = 1;
+
 impl Analysis {
     /// Takes a call of pthread_cancel.
     pub fn cancel(&mut self, thread: u32, record: &NumericRecord) {
         let process = self.threads[thread as usize].process;
         if let Some(&cancelled) = self.thread_of_tid.get(&(process, record.arguments[0])) {
             self.threads[cancelled as usize].cancelled.get_or_insert(record.time);
+        }
+    }
+
+    /// Takes that a thread lets itself be cancelled from now on, or does not.
+    pub fn set_cancel_state(&mut self, thread: u32, record: &NumericRecord) {
+        let [state, _, rval, ..] = record.arguments;
+        if rval == 0 {
+            self.threads[thread as usize].disables_cancel = state == PTHREAD_CANCEL_DISABLE;
         }
     }
 
@@ -47,7 +58,8 @@ impl ThreadState {
     /// Whether a cancellation may have ended what the call waits for: the thread may run cleanup handlers, or wait for the mutex of a
     /// condition. For that one waits also who has been woken, cancelled or not.
     pub fn may_be_cancelled_in(&self, call: &OngoingCall) -> bool {
-        self.cancelled.is_some() && call.woken.is_none() && ENDED_BY_CANCELLATION.contains(&call.event)
+        let may_end = self.cancelled.is_some() && !self.disables_cancel && call.woken.is_none();
+        may_end && ENDED_BY_CANCELLATION.contains(&call.event)
     }
 
     /// Whether a record in progress may be that of unwinding, because the thread was cancelled in the wait that it is in.

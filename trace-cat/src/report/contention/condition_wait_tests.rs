@@ -46,6 +46,30 @@ fn who_was_woken_waits_for_its_mutex() {
     assert_eq!(found(&[limited, &taken, elsewhere, behind]), (vec![], vec![(1, 2), (3, 1)]));
 }
 
+/// Where a release may have no record, who acquired the mutex last may have it still.
+#[test]
+fn who_took_a_mutex_that_a_wait_needs_may_have_given_it_back() {
+    let waits: &[RecordLine] = &[(5, 2, "1:39:0", &[2]), (6, 3, "1:39:0", &[3]), (10, 1, "3:4:1", &[64, 16])];
+    let limited: &[RecordLine] = &[waits[0], waits[1], (10, 1, "3:5:1", &[64, 16, 9, 9])];
+    let takes: &[RecordLine] = &[(12, 2, "2:2:1", &[16]), (15, 2, "2:2:2", &[0, 1])];
+    let joins: &[RecordLine] = &[(20, 2, "1:3:1", &[1])];
+    let releases: &[RecordLine] = &[(17, 2, "2:4:0", &[16, 0, 1])];
+    let found = |records: &[&[RecordLine<'static>]]| {
+        let knowledge = Knowledge { only_blocked: true, ..Knowledge::default() };
+        let (analysis, graph) = analysed_with(&lines(records), knowledge);
+        let lwps = |circle: &Vec<super::BlockedThread>| -> Vec<u32> {
+            circle.iter().map(|blocked| analysis.threads[blocked.thread as usize].lwp).collect()
+        };
+        assert!(graph.unknown_holders.is_empty(), "{graph:?}");
+        (wrong(&analysis, &graph), graph.undecided.iter().map(lwps).collect::<Vec<_>>())
+    };
+    // A signal may end the wait if the mutex is free.
+    assert_eq!(found(&[waits, takes, joins]), ((vec![], vec![(2, 1)]), vec![vec![1, 2]]));
+    assert_eq!(found(&[limited, takes, joins]), ((vec![], vec![]), vec![vec![1, 2]]));
+    assert_eq!(found(&[waits, takes, releases, joins]), ((vec![], vec![(2, 1)]), vec![]));
+    assert_eq!(found(&[waits, joins]), ((vec![], vec![(2, 1)]), vec![]));
+}
+
 /// Who waits until a limit that is over wants its mutex, which somebody may have where acquisitions are not recorded.
 #[test]
 fn a_limit_that_is_over_makes_a_wait_one_for_the_mutex() {

@@ -100,6 +100,7 @@ impl Analysis {
             (30, 0) => self.begin_thread(thread, record),
             (31, 0) => self.detach(thread, record),
             (32, 0) if record.arguments[1] == 0 => self.cancel(thread, record),
+            (33, 0) => self.set_cancel_state(thread, record),
             (36, 0) if record.arguments[2] == 0 => {
                 let process = self.threads[thread as usize].process;
                 if let Some(&joined) = self.thread_of_tid.get(&(process, record.arguments[0])) {

@@ -82,6 +82,7 @@ impl Analysis {
             unwound_at: 0,
             has_exited: false,
             cancelled: None,
+            disables_cancel: false,
             last_release: None,
             name: self.names_of_new.remove(&(process, record.tid)),
             start: None,
@@ -233,7 +234,8 @@ impl Analysis {
     pub fn begin_gap(&mut self, thread: u32, record: &NumericRecord, lost: u64) {
         let process = self.threads[thread as usize].process as usize;
         self.processes[process].lost += lost;
-        self.threads[thread as usize].knows_holds = false;
+        let state = &mut self.threads[thread as usize];
+        (state.knows_holds, state.disables_cancel) = (false, false);
         for call in std::mem::take(&mut self.threads[thread as usize].open) {
             self.abandon_call(thread, call);
         }

@@ -119,6 +119,8 @@ pub struct ThreadState {
     pub has_exited: bool,
     /// When it was first asked to end by pthread_cancel: it may have left a wait since.
     pub cancelled: Option<u64>,
+    /// It does not let itself be cancelled, as its last record of that shows.
+    pub disables_cancel: bool,
     /// The address and the time of its last unlock.
     pub last_release: Option<(u64, u64)>,
     /// The name that pthread_setname_np gave it.

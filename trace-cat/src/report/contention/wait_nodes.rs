@@ -48,12 +48,15 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
             }
             let entry = call.woken.unwrap_or(call.entry);
             let mut holders = analysis.certain_holders(thread, OngoingCall { object: Some(mutex), entry, ..call });
+            possible = analysis.last_holder_since(mutex, call.entry).filter(|_| holders.is_empty());
             if call.woken.is_none() {
                 holders.retain(|holder| analysis.has_acquired_since(mutex, *holder, call.entry));
-                if holders.is_empty() && !analysis.is_at_limit(thread, &call) {
+                let is_at_limit = analysis.is_at_limit(thread, &call);
+                if holders.is_empty() && possible.is_none() && !is_at_limit {
                     return None;
                 }
-                (call.needs_mutex, is_idle) = (true, call.event == (3, 4) && state.cancelled.is_none());
+                let may_be_woken = call.event == (3, 4) && state.cancelled.is_none();
+                (call.needs_mutex, is_idle) = (true, may_be_woken || holders.is_empty() && !is_at_limit);
             }
             holders
         }

@@ -93,8 +93,13 @@ fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
     };
     let saw = |blocked: &BlockedThread| {
         let owner = thread_label(view, blocked.doubtful_owner?);
-        let object = blocked.call.object?;
+        let object = blocked.call.wanted()?;
         let (label, lock) = (thread_label(view, blocked.thread), view.object_label(object));
+        if blocked.call.needed_mutex().is_some() {
+            return Some(format!(
+                "{label} cannot return without {lock}, which {owner} may have released without a record"
+            ));
+        }
         let why = match view.object(object).is_handed_on {
             true => "which other threads than its owner have unlocked before",
             false => "which may have passed to another thread without a record",
