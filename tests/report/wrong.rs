@@ -1,11 +1,13 @@
 //! Possible deadlocks, misuse, and who waits for whom at a moment.
 
+use std::collections::HashSet;
+use std::fs::read_to_string;
 use std::thread::sleep;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::super::harness::{Program, TestDirectory};
+use super::super::harness::{Program, TestDirectory, repository};
 use super::{document, report};
 
 /// How many steps each possible deadlock of a program's mode has.
@@ -275,4 +277,33 @@ fn misuse_is_reported_once_for_each_site() {
     ];
     assert_eq!(misuse(&[]), kinds.map(|kind| (kind.to_owned(), 1)));
     assert_eq!(misuse(&["well"]), []);
+}
+
+/// Appends the names of the members of a document, of those in lists too. The members of `left_out` are names of lists.
+fn append_members(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members.iter().filter(|(name, _)| *name != "left_out") {
+                names.push(name.clone());
+                append_members(value, names);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| append_members(value, names)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_manual_has_each_member_of_the_document() {
+    let deadlock = killed_in_deadlock("philosophers");
+    let misuse = TestDirectory::new("report-members");
+    misuse.traced(Program::c("report/misuse.c")).env("THR_TRACE_DETAIL", "1").run().success();
+    let mut names = Vec::new();
+    append_members(&document(report(&deadlock, &["-F", "json"]).run().exited(3)), &mut names);
+    append_members(&document(report(&misuse, &["-F", "json"]).run().success()), &mut names);
+    let manual = read_to_string(repository().join("trace-cat/man/trace-cat-report.1.in")).unwrap();
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let words: HashSet<&str> = manual.split(|letter| !is_of_name(letter)).collect();
+    names.retain(|name| !words.contains(&name[..]));
+    assert_eq!(names, [""; 0]);
 }
