@@ -52,6 +52,7 @@ impl Analysis {
         }
         if known.is_none() && owner != 0 {
             let is_copied = self.see_owner_by_fork(thread, object, owner, record.time);
+            self.note_shared_lock(thread);
             // A thread of this process would have had a record before, if they are complete.
             self.objects[object as usize].may_be_held_elsewhere |= !is_copied && record.time >= knowledge.complete_from;
         }

@@ -4,10 +4,14 @@
 //! is shared. But a thread that begins to wait reads the owner's LWP in the lock (THR_TRACE_DETAIL). If that is a thread of another
 //! process, the memory is shared, unless it is a copy of what an ancestor's thread had locked when it forked.
 //! What is not recorded of the owner is whether it has released the lock since: that is certain only where its own records show it.
+//! Where such a wait has shown that two objects are one lock, who holds one of them later holds the other one, too.
 
 use super::analysis::Analysis;
 use super::holds::Hold;
 use super::tables::{ImageEnd, OngoingCall, ThreadState};
+
+/// In how many of the latest processes the owner of a lock is searched for when a wait begins.
+const SEARCHED_MAX: usize = 256;
 
 impl Analysis {
     /// The thread of another process that has what a thread waits for in a call, if that is certain.
@@ -30,22 +34,55 @@ impl Analysis {
         };
         let mut threads = (0..).zip(&self.threads).filter(|(_, thread)| may_be_it(thread)).map(|(index, _)| index);
         let owner: u32 = threads.next().filter(|_| threads.next().is_none())?;
-        let owners_process = self.threads[owner as usize].process;
-        // The LWP may have been that of an ancestor's thread, of which the process has a copy.
-        let mut ancestors = self.line_of(process).skip(1);
-        let ancestor = ancestors.find(|ancestor| self.thread_of_lwp.contains_key(&(*ancestor, lwp)));
-        if ancestor.is_some_and(|ancestor| ancestor != owners_process) {
-            return None;
-        }
-        let has_it = match ancestor {
-            Some(_) => self.has_same_lock(owner, process, call, self.fork_from(process, owners_process)),
-            None => {
-                self.has_same_lock(owner, process, call, 0)
-                    || self.waits_since_before(owner, call)
-                    || self.has_released_nothing(owner, call)
-            }
-        };
+        let is_of_ancestor = self.line_of(process).skip(1).any(|ancestor| self.has_lwp(ancestor, lwp));
+        let has_it = self.has_same_lock(owner, process, call)
+            || !is_of_ancestor && (self.waits_since_before(owner, call) || self.has_released_nothing(owner, call));
         has_it.then_some(owner)
+    }
+
+    fn has_lwp(&self, process: u32, lwp: u32) -> bool {
+        self.thread_of_lwp.contains_key(&(process, lwp))
+    }
+
+    /// Takes the beginning of a wait for a lock that a thread of another process has: their objects are one lock, if both have one address.
+    pub fn note_shared_lock(&mut self, waiter: u32) {
+        let state = &self.threads[waiter as usize];
+        let Some(&call) = state.open.last().filter(|call| call.other_owner != 0) else { return };
+        // The others note theirs when their threads wait.
+        let Some(object) = call.object.filter(|object| self.objects[*object as usize].one_lock.is_none()) else {
+            return;
+        };
+        let latest = (0..self.processes.len() as u32).rev().take(SEARCHED_MAX);
+        let mut owners = latest.filter_map(|process| self.thread_of_lwp.get(&(process, call.other_owner)).copied());
+        let Some(owner) = owners.find(|owner| self.has_same_lock(*owner, state.process, &call)) else { return };
+        let address = self.objects[object as usize].address;
+        let Some(other) = self.object_at(self.threads[owner as usize].process, address) else { return };
+        let group = self.objects[other as usize].one_lock.unwrap_or(other);
+        for part in [object, other] {
+            let state = &mut self.objects[part as usize];
+            (state.one_lock, state.is_named) = (Some(group), true);
+        }
+    }
+
+    /// The thread of another process that has the object which is one lock with that of a call.
+    pub fn holder_elsewhere(&self, waiter: u32, call: &OngoingCall) -> Option<u32> {
+        let process = self.threads[waiter as usize].process;
+        let own = &self.objects[call.object? as usize];
+        let group = own.one_lock.filter(|_| own.occupancy.holds.is_empty())?;
+        let has_it = |(index, thread): &(u32, &ThreadState)| {
+            let its = &self.processes[thread.process as usize];
+            let is_there = !thread.has_exited && matches!(its.end, ImageEnd::Unknown | ImageEnd::Running);
+            let holds_it = |object: &u32| {
+                let state = &self.objects[*object as usize];
+                let is_it = |hold: &Hold| hold.holder.thread == *index && hold.is_recorded && !hold.is_doubtful;
+                state.one_lock == Some(group)
+                    && state.occupancy.is_exclusive()
+                    && state.occupancy.holds.iter().any(is_it)
+            };
+            let shows_releases = !its.knowledge.leaves_calls_out() && !thread.is_in_gap;
+            thread.process != process && is_there && shows_releases && thread.holds.iter().any(holds_it)
+        };
+        (0..).zip(&self.threads).find(has_it).map(|(index, _)| index)
     }
 
     /// When the line of a process had left an ancestor, so that it has no copies of what is locked there from then on.
@@ -54,11 +91,18 @@ impl Analysis {
         line.last().map_or(u64::MAX, |child| self.processes[child as usize].forked_at)
     }
 
-    /// Whether a thread took the lock at the same address after a time and before the call, and has it still. Processes that were forked
-    /// have what they share at one address.
-    fn has_same_lock(&self, owner: u32, process: u32, call: &OngoingCall, after: u64) -> bool {
+    /// Whether a thread took the lock at the same address before the call, and has it still. Processes that were forked have what they
+    /// share at one address. It is no copy that the process has from a fork: the LWP is of none of its ancestors, or the thread took
+    /// the lock after the fork.
+    fn has_same_lock(&self, owner: u32, process: u32, call: &OngoingCall) -> bool {
         let root = |process: u32| self.line_of(process).last();
         let owners_process = self.threads[owner as usize].process;
+        let mut ancestors = self.line_of(process).skip(1);
+        let after = match ancestors.find(|ancestor| self.has_lwp(*ancestor, call.other_owner)) {
+            Some(ancestor) if ancestor != owners_process => return false,
+            Some(ancestor) => self.fork_from(process, ancestor),
+            None => 0,
+        };
         let Some(object) = call.object.filter(|_| root(process) == root(owners_process)) else { return false };
         let (address, kind) = self.objects[object as usize].identity();
         let Some(own) = self.object_at(owners_process, address).map(|own| &self.objects[own as usize]) else {

@@ -3,6 +3,7 @@
 use super::Analysis;
 use super::analysis_tests::{RecordLine, analysed_with, lock, record, wrong};
 use super::holds::Knowledge;
+use super::numeric_record::NumericRecord;
 use super::wait_graph::WaitGraph;
 
 /// LWPs from 20 on are the child's.
@@ -86,4 +87,36 @@ fn two_programs_that_wait_for_each_other_are_in_a_deadlock() {
     [begin, &mine, &its, waits].concat().iter().for_each(|line| analysis.add(&record(*line)));
     let graph = analysis.finish(&[]);
     assert_eq!(result(&analysis, &graph), (vec![], vec![(1, 1), (2, 1)]));
+}
+
+/// Thread 2 waits for a lock that thread 1 of its process has, and that a thread of the child takes next.
+#[test]
+fn who_holds_a_lock_of_two_processes_may_have_taken_it_later() {
+    let begin: &[RecordLine] = &[(9, 2, "1:39:0", &[2])];
+    let first = lock(10, 1, &[16]);
+    let sees: &[RecordLine] = &[(11, 21, "2:2:1", &[16, 0, 0, 1])];
+    let waits: &[RecordLine] = &[(12, 2, "2:2:1", &[16, 0, 0, 1])];
+    let passes: &[RecordLine] = &[(13, 1, "2:4:0", &[16, 0, 1]), (14, 21, "2:2:2", &[0, 1])];
+    let other = lock(8, 2, &[56]);
+    let wants: &[RecordLine] = &[(20, 21, "2:2:1", &[56, 0, 0, 2])];
+    let all: &[&[RecordLine<'static>]] = &[&FORK, &other, begin, &first, sees, waits, passes, wants];
+    assert_eq!(found(all, ALL), (vec![vec![21, 2]], vec![]));
+    // Another process has begun since the owner's last record.
+    let third: RecordLine = (10, 21, "1:39:0", &[21, 0, 0, 0]);
+    let (mut analysis, lines) = (Analysis::new(Default::default(), Default::default()), all.concat());
+    for line in lines {
+        if line.0 == 11 {
+            analysis.add(&NumericRecord { pid: 3, lwp: 41, ..record(third) });
+        }
+        analysis.add(&record(line));
+    }
+    let graph = analysis.finish(&[]);
+    assert_eq!(result(&analysis, &graph).0, [[21, 2]]);
+    // Nothing shows that it is one lock.
+    let takes = lock(14, 21, &[16]);
+    let unseen: &[&[RecordLine<'static>]] = &[&FORK, &other, begin, &first, waits, &passes[..1], &takes, wants];
+    assert_eq!(found(unseen, ALL).0, Vec::<Vec<u32>>::new());
+    // Which has attributes, so that other processes may have it.
+    let init: &[RecordLine] = &[(3, 1, "2:1:0", &[16, 99, 0, 0])];
+    assert_eq!(found(&[&[init], unseen].concat(), ALL), (vec![], vec![(1, 1)]));
 }

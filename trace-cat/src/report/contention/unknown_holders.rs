@@ -28,8 +28,8 @@ pub fn unknown_holders(analysis: &Analysis, nodes: &HashMap<u32, Node>, threads:
         let state = &analysis.objects[object as usize];
         let is_doubtful = state.occupancy.holds.iter().any(|hold| hold.is_doubtful);
         let is_incomplete = knowledge.leaves_calls_out() || knowledge.complete_from > 0 || is_doubtful;
-        // Who had it when the call began was no thread of the process.
-        let is_elsewhere = state.may_be_held_elsewhere && call.owner.is_none() && state.occupancy.holds.is_empty();
+        // No thread of the process has it, which may wait for another process's.
+        let is_elsewhere = state.may_be_held_elsewhere && state.occupancy.holds.is_empty();
         if !is_elsewhere && (!is_incomplete || state.occupancy.is_free(knowledge)) {
             continue;
         }

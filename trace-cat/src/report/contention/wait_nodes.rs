@@ -35,7 +35,8 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
         (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => {
             possible = analysis.possible_holder(thread, &call);
             let holders = analysis.certain_holders(thread, call);
-            let elsewhere = || call.owner.map_or_else(|| analysis.owner_elsewhere(thread, &call), |_| None);
+            let owner = || analysis.owner_elsewhere(thread, &call).filter(|_| call.owner.is_none());
+            let elsewhere = || owner().or_else(|| analysis.holder_elsewhere(thread, &call));
             if holders.is_empty() { elsewhere().into_iter().collect() } else { holders }
         }
         (1, 38) if call.may_wait => vec![analysis.runner(call.object?).filter(|runner| *runner != thread)?],
