@@ -86,14 +86,15 @@ pub unsafe fn attach(header: *mut u8, fd: &Fd) {
     }
 }
 
-/// Goes on with what the words have now, whatever becomes of the trbuf: it is the parent's, or is left to another process.
-pub fn detach() {
+/// Goes on with what the words have now, whatever becomes of the trbuf: it is the parent's, or is left to another process. A child of
+/// this process, which is not `is_current`, may have a trbuf of its own when it returns into this.
+pub fn detach(is_current: impl Fn() -> bool) {
     if IS_MAPPED.load(Relaxed) == 0 {
         return;
     }
     KEPT.copy_from(words());
     // SAFETY: the page's contents are copied. A thread that reads zeros meanwhile records what the environment asks for.
-    if unsafe { sys::replace_by_private(CONTROL.page.get().cast(), PAGE) }.is_ok() {
+    if unsafe { sys::replace_by_private(CONTROL.page.get().cast(), PAGE) }.is_ok() && is_current() {
         IS_MAPPED.store(0, Relaxed);
         words().copy_from(&KEPT);
     }

@@ -48,6 +48,8 @@ pub struct ProcessState {
     /// The PID of the process whose page this is, from when that begins to initialise itself (a forked child: has noted who forked
     /// it); 0 until then.
     pub owner: AtomicU32,
+    /// The number of the initialisation of this process that is at work or has been done (`first_use`); 0 until it begins.
+    pub initialisation: AtomicU64,
     /// The number before the first record that this process has kept (`storage::kept_records`); 0 until then.
     pub kept_since: AtomicU64,
     /// Records that have found no room there while the process was being initialised.
@@ -360,6 +362,7 @@ pub fn wipe_left_by_parent() {
     // What is kept is never a parent's.
     wipe(&[
         range_of(offset_of!(ProcessState, initialised), size_of::<Once>()),
+        range_of(offset_of!(ProcessState, initialisation), size_of::<AtomicU64>()),
         range_of(offset_of!(ProcessState, kept_since), size_of::<AtomicU64>()),
         range_of(offset_of!(ProcessState, lost_early), size_of::<AtomicU32>()),
         range_of(offset_of!(ProcessState, lost_early_since), size_of::<AtomicU64>()),

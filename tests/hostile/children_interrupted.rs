@@ -10,9 +10,15 @@ use super::DONE;
 /// process may be stopped.
 #[track_caller]
 fn interrupt(way: &str, step: usize) -> Option<bool> {
+    interrupt_recorded(false, way, step)
+}
+
+/// The same, where records are written `at_once`, or not.
+#[track_caller]
+fn interrupt_recorded(at_once: bool, way: &str, step: usize) -> Option<bool> {
     let test = TestDirectory::new("interrupted-child");
     let run = test.traced(Program::c("hostile/interrupted_child.c")).arg(way).arg(step.to_string());
-    let output = run.run();
+    let output = if at_once { run.env("THR_TRACE_BUF", "1") } else { run }.run();
     if output.status.code() == Some(77) {
         println!("skipped: no process may be stopped here");
         return None;
@@ -36,8 +42,14 @@ fn interrupt(way: &str, step: usize) -> Option<bool> {
 /// Interrupts a child after each system call of what it does first, or after each of so many.
 #[track_caller]
 fn interrupt_at_each_step(way: &str, stride: usize) {
+    interrupt_recorded_at_each_step(false, way, stride);
+}
+
+/// The same, where records are written `at_once`, or not.
+#[track_caller]
+fn interrupt_recorded_at_each_step(at_once: bool, way: &str, stride: usize) {
     let mut steps = (0..10_000).step_by(stride);
-    let Some(after) = steps.find(|step| interrupt(way, *step) != Some(true)) else {
+    let Some(after) = steps.find(|step| interrupt_recorded(at_once, way, *step) != Some(true)) else {
         panic!("a child's fork never ends");
     };
     assert!(after > 30 || interrupt(way, 0).is_none(), "only {after} system calls");
@@ -58,6 +70,12 @@ fn a_handler_may_make_more_records_than_are_kept() {
 #[test]
 fn a_handler_may_fork_while_a_child_is_initialised() {
     interrupt_at_each_step("fork", 2);
+}
+
+/// The child of the child has files of its own when it returns into what its parent was forgetting.
+#[test]
+fn a_child_that_a_handler_forks_keeps_its_files_while_its_parent_is_initialised() {
+    interrupt_recorded_at_each_step(true, "return", 1);
 }
 
 #[test]

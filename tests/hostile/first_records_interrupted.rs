@@ -40,9 +40,17 @@ fn outcome(output: &CommandOutput) -> Option<(Vec<Calls>, bool)> {
 /// Lets a handler do what `way` names, `when`: after so many system calls, or `at` a time. Returns whether it came in time.
 #[track_caller]
 fn interrupt(way: &str, when: &[String]) -> Option<bool> {
+    interrupt_recorded(false, way, when)
+}
+
+/// The same, where records are written `at_once`, or not.
+#[track_caller]
+fn interrupt_recorded(at_once: bool, way: &str, when: &[String]) -> Option<bool> {
     let test = TestDirectory::new("interrupted");
     let run = test.traced(Program::c("hostile/interrupted_first_record.c")).arg(way).args(when);
-    let (processes, was_interrupted) = outcome(&run.env("THR_TRACE_EVENTS", "sema_post").run())?;
+    let run = run.env("THR_TRACE_EVENTS", "sema_post");
+    let output = if at_once { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+    let (processes, was_interrupted) = outcome(&output)?;
     let trace = test.merged();
     for calls in processes {
         let of_process = |record: &&&super::super::harness::Record| record.fields.pid == calls.pid;
@@ -63,8 +71,14 @@ fn interrupt(way: &str, when: &[String]) -> Option<bool> {
 /// Interrupts a first record after each system call of it, or after each of so many.
 #[track_caller]
 fn interrupt_at_each_step(way: &str, stride: usize) {
+    interrupt_recorded_at_each_step(false, way, stride);
+}
+
+/// The same, where records are written `at_once`, or not.
+#[track_caller]
+fn interrupt_recorded_at_each_step(at_once: bool, way: &str, stride: usize) {
     let mut steps = (0..10_000).step_by(stride);
-    let Some(after) = steps.find(|step| interrupt(way, &[step.to_string()]) != Some(true)) else {
+    let Some(after) = steps.find(|step| interrupt_recorded(at_once, way, &[step.to_string()]) != Some(true)) else {
         panic!("a first record never ends");
     };
     assert!(after > 50 || interrupt(way, &["0".into()]).is_none(), "only {after} system calls");
@@ -73,6 +87,12 @@ fn interrupt_at_each_step(way: &str, stride: usize) {
 #[test]
 fn a_handler_that_forks_leaves_the_parents_work_to_the_parent() {
     interrupt_at_each_step("fork", 1);
+}
+
+/// A child has a file of its own when it returns into the making of its parent's.
+#[test]
+fn a_child_that_a_handler_forks_keeps_the_file_that_it_has_written() {
+    interrupt_recorded_at_each_step(true, "fork", 1);
 }
 
 #[test]

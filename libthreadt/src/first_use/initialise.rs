@@ -1,6 +1,6 @@
 //! Initialises the library in a process: in the program at the first hook, in a forked child at the child's first hook.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::files::prepare_files;
 use crate::clock;
@@ -15,6 +15,9 @@ use crate::unwind;
 
 /// The library has read its environment, in this process or in one that it was forked from.
 static CONFIGURED: Once = Once::new();
+
+/// The number of the initialisation that began last, in this process or in one that it was forked from.
+static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// The switches of a process in which recording begins.
 static CONFIGURED_SWITCHES: SetOnce<[Switch; SWITCHES]> = SetOnce::new([Switch::OFF; SWITCHES]);
@@ -70,16 +73,19 @@ pub fn initialise() -> bool {
     // Only to configure the library other functions are called.
     let reentry = if CONFIGURED.is_done() { Reentry::BySignals } else { Reentry::ByCalls };
     let initialised = PROCESS.initialised.run_unless_asleep(reentry, || {
+        // First: a signal handler may fork from here on, and its child be initialised before it returns into this.
+        let Some(number) = begin_numbered() else { return false };
         let is_child = CONFIGURED.is_done() && PROCESS.has_forgotten_parent.load(Relaxed) == 0;
         if is_child {
             // The kernel is asked for nothing before.
             sys::user_dispatch::forget();
         }
         let pid = sys::process_id();
-        // A signal handler may fork here as well, and its child be initialised before it returns into this.
-        let is_current = || sys::process_id() == pid;
+        let has_number = || PROCESS.initialisation.load(Relaxed) == number;
+        // The number last: the kernel's answer may be the parent's, since signals come when it answers.
+        let is_current = || sys::process_id() == pid && has_number();
         // A jump may have left this work in this process before: then nothing is a parent's.
-        if is_child {
+        if is_child && has_number() {
             note_parent(pid);
             forget_parent(is_current);
         }
@@ -110,6 +116,14 @@ pub fn initialise() -> bool {
         prepare_files();
     }
     initialised
+}
+
+/// Gives this initialisation a number, by which it knows that it is still this process's; `None` in a child that returns here, whose own
+/// has got one.
+fn begin_numbered() -> Option<u64> {
+    let before = PROCESS.initialisation.load(Relaxed);
+    let number = 1 + LAST_NUMBER.fetch_add(1, Relaxed);
+    PROCESS.initialisation.compare_exchange(before, number, Relaxed, Relaxed).is_ok().then_some(number)
 }
 
 /// As [`initialise`], in the thread that ends the process, and also if that has left the initialisation of a forked child by a jump, or
@@ -181,7 +195,7 @@ fn forget_parent(is_current: impl Fn() -> bool) {
     let lwp = slot.map_or(0, |slot| slot.lwp.load(Relaxed));
     let is_interrupted = |slot: &storage::Slot| slot.has_record_in_progress() || slot.writer.load(Relaxed) != 0;
     let steps: [&dyn Fn(); 6] = [
-        &control::detach,
+        &|| control::detach(&is_current),
         &control::forget_losses,
         &|| {
             thread_word::set_shared(false);

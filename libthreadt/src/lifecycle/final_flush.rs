@@ -231,7 +231,7 @@ pub fn finish() {
     }
     if complete && idle && PROCESS.recorded_after_final_flush.load(SeqCst) == 0 {
         process_info::remove_if_nothing_was_recorded();
-        let is_blank = has_keeper() && storage::blank();
+        let is_blank = has_keeper() && storage::blank(process);
         if !process.is_current() {
             return;
         }

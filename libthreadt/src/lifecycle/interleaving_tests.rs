@@ -18,7 +18,7 @@ use spec::{Record, id};
 
 use super::final_flush::{begin_alone, flush_all_slots};
 use crate::first_use::process_info;
-use crate::process_state::PROCESS;
+use crate::process_state::{PROCESS, WorkingProcess};
 use crate::recorder::append;
 use crate::storage::testing::{HEADERS, add_chunk, forget_slots, make_file_table, new_controls, set_slot_layout};
 use crate::storage::{Slot, capacity, file_entry, set_write_through, slot_layout};
@@ -74,7 +74,7 @@ impl Scene {
         // Forgets the scene before.
         forget_slots(|_, _| ());
         HEADERS[0].store(mapped(SLOTS_OFFSET), SeqCst);
-        make_file_table(0, false).unwrap();
+        make_file_table(0, false, WorkingProcess::current()).unwrap();
         let directory = Arc::new(tempfile::tempdir().unwrap());
         let first = NonNull::new(mapped(layout.slot_size() * lwps.len())).unwrap();
         // SAFETY: the memory of the slots.

@@ -12,7 +12,7 @@ use spec::names::LWP_MASK;
 
 use super::slot::Slot;
 use super::slot_table::{HEADERS, for_each_slot};
-use crate::process_state::{GENERATIONS, of_generation};
+use crate::process_state::{GENERATIONS, WorkingProcess, of_generation};
 use crate::sys::{self, FileIdentity, Result};
 
 /// The state of the tr file with one `yyy`. Each entry has a cache line of its own, because threads that are made one
@@ -43,9 +43,11 @@ static TABLES: [AtomicPtr<RecordFileEntry>; GENERATIONS] = [const { AtomicPtr::n
 /// By generation: the files may be there already, since this process made them before an exec.
 static MADE_BEFORE_EXEC: [AtomicBool; GENERATIONS] = [const { AtomicBool::new(false) }; GENERATIONS];
 
-/// Makes the table of a generation of this process's files, which may be there if it `has_executed` another program before.
-pub fn make(generation: usize, has_executed: bool) -> Result {
+/// Makes the table of a generation of this process's files, which may be there if it `has_executed` another program before. `ECHILD` in
+/// a child of `process` that returns into this: it may have a table with files of its own.
+pub fn make(generation: usize, has_executed: bool, process: WorkingProcess) -> Result {
     let table = sys::map_for_process(TABLE_SIZE)?;
+    process.check()?;
     of_generation(&MADE_BEFORE_EXEC, generation).store(has_executed, Relaxed);
     of_generation(&TABLES, generation).store(table.cast(), Release);
     Ok(())

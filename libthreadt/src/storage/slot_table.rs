@@ -104,7 +104,9 @@ pub fn forget_unfinished(process: WorkingProcess) {
 /// Empties the table in a forked child, after calling `each` with the first slot of every chunk and how many there are
 /// in it; returns the headers of the parent's trbufs, or null.
 pub fn forget(each: impl FnMut(Slot, usize)) -> [*mut u8; GENERATIONS] {
-    // Taken first: a child of this child that a signal handler forks meanwhile has chunks of its own when it returns here.
-    for_each_chunk_from(CHUNKS.swap(null_mut(), Relaxed), each);
-    HEADERS.each_ref().map(|header| header.swap(null_mut(), Relaxed))
+    // Taken first: a child of this child that a signal handler forks meanwhile has chunks and headers of its own when it returns here.
+    let chunks = CHUNKS.swap(null_mut(), Relaxed);
+    let headers = HEADERS.each_ref().map(|header| header.swap(null_mut(), Relaxed));
+    for_each_chunk_from(chunks, each);
+    headers
 }

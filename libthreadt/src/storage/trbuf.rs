@@ -44,7 +44,7 @@ pub fn make(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProcess) 
     process.check()?;
     begin_header(header, owner, fd, in_file);
     process.check()?;
-    file_table::make(generation, false)?;
+    file_table::make(generation, false, process)?;
     process.check()?;
     if in_file {
         // SAFETY: mapped above, for good.
@@ -66,7 +66,7 @@ pub fn make(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProcess) 
 /// The memory must be mapped for good, and nobody else's.
 pub unsafe fn make_in_spare(base: NonNull<u8>, slots: usize, owner: &Owner) -> Result {
     set_slot_layout(owner.layout);
-    file_table::make(0, false)?;
+    file_table::make(0, false, WorkingProcess::current())?;
     let first = NonNull::new(base.as_ptr().wrapping_add(SLOTS_OFFSET)).ok_or(Errno(libc::ENOMEM))?;
     // SAFETY: the caller's.
     let controls = unsafe { new_controls(first, slots, slot_layout().slot_size()) }?;
@@ -161,7 +161,7 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProc
     process.check()?;
     of_generation(&HEADERS, generation).store(header, Release);
     set_slot_layout(layout);
-    file_table::make(generation, true)?;
+    file_table::make(generation, true, process)?;
     process.check()?;
     let slots = (size.saturating_sub(SLOTS_OFFSET as u64) / layout.slot_size() as u64) as u32;
     let room = of_generation(&PROCESS.slots, generation);
@@ -300,6 +300,8 @@ pub fn forget(interrupted: Option<Slot>) {
         for_each_slot(end_write);
     }
     let mut replaced = Replaced::NONE;
+    // Taken first, as the slots are.
+    let tables = file_table::forget();
     let headers = slot_table::forget(|first, slots| {
         let (start, end) = (first.neighbour(0), first.neighbour(slots));
         match interrupted.filter(|slot| (start..end).contains(&slot.base.as_ptr())) {
@@ -315,7 +317,7 @@ pub fn forget(interrupted: Option<Slot>) {
         replaced.add(header, header.wrapping_add(SLOTS_OFFSET));
     }
     // Empty for whatever still returns into a write.
-    for table in file_table::forget().into_iter().filter(|table| !table.is_null()) {
+    for table in tables.into_iter().filter(|table| !table.is_null()) {
         replaced.add(table, table.wrapping_add(file_table::TABLE_SIZE));
     }
     replaced.finish();
@@ -325,7 +327,7 @@ pub fn forget(interrupted: Option<Slot>) {
 /// another process's: other threads may record, or it was more than one thread's.
 ///
 /// What this thread still records goes through private memory in the trbuf's place.
-pub fn blank() -> bool {
+pub fn blank(process: WorkingProcess) -> bool {
     let Some(own) = thread_local::current() else { return false };
     let (header, mut used) = (HEADERS[0].load(Relaxed), 0);
     for_each_slot(|slot| used += u32::from(slot.state.load(Relaxed) != 0));
@@ -333,7 +335,7 @@ pub fn blank() -> bool {
     if !is_spare || PROCESS.anonymous.load(Relaxed) != 0 || !sys::is_only_thread() {
         return false;
     }
-    control::detach();
+    control::detach(|| process.is_current());
     // OBSERVABLE: without the magic number, which is the first that goes, it is nobody's.
     // SAFETY: the mapped header, of which zeros are valid; no other thread uses it.
     unsafe { (&raw mut (*header.cast::<Header>()).magic).write_volatile([0; 16]) };

@@ -6,6 +6,7 @@
 //   many     posts 300 times
 //   vfork    two children by vfork, of which one runs a program and one ends at once, and one by posix_spawn
 //   fork     a child by fork, which posts 3 times and ends
+//   return   a child by fork, which posts 3 times and returns into what was interrupted
 //   raw      a child by the system call, which no hook notices, and which posts 3 times and ends
 //   thread   a thread, which posts 3 times and ends
 //   exit     ends the child
@@ -100,12 +101,15 @@ static void handle(int number) {
     if (strcmp(way, "vfork") == 0)
         make_guests();
     int is_raw = strcmp(way, "raw") == 0;
-    if (is_raw || strcmp(way, "fork") == 0) {
+    int returns = strcmp(way, "return") == 0;
+    if (is_raw || returns || strcmp(way, "fork") == 0) {
         pid_t child = is_raw ? fork_unnoticed() : fork();
         CHECK(child >= 0);
         if (child == 0) {
             begin_process();
             post(3);
+            if (returns)
+                return;
             exit(0);
         }
         CHECK(waitpid(child, NULL, 0) == child);
