@@ -352,29 +352,35 @@ pub fn writes_through() -> bool {
 /// Wipes the page in a forked child where the kernel has not done so.
 pub fn wipe_after_fork() {
     if PROCESS.owner.load(Relaxed) != 0 && is_vfork_child() {
-        wipe(&[]);
+        wipe(&[], || true);
     }
 }
 
-/// Wipes in a forked child that is being initialised what it has stored while it returned into its parent's work.
-pub fn wipe_left_by_parent() {
+/// Wipes in a forked child that is being initialised what it has stored while it returned into its parent's work. A child of its own,
+/// which is not `is_current`, has stored what is its own when it returns into this.
+pub fn wipe_left_by_parent(is_current: impl Fn() -> bool) {
     let range_of = |start: usize, size: usize| start..start + size;
     // What is kept is never a parent's.
-    wipe(&[
+    let kept = [
         range_of(offset_of!(ProcessState, initialised), size_of::<Once>()),
         range_of(offset_of!(ProcessState, initialisation), size_of::<AtomicU64>()),
         range_of(offset_of!(ProcessState, kept_since), size_of::<AtomicU64>()),
         range_of(offset_of!(ProcessState, lost_early), size_of::<AtomicU32>()),
         range_of(offset_of!(ProcessState, lost_early_since), size_of::<AtomicU64>()),
-    ]);
+    ];
+    wipe(&kept, is_current);
 }
 
-/// Wipes the page but for some bytes.
-fn wipe(but_for: &[Range<usize>]) {
+/// Wipes the page but for some bytes, as long as that `is_current`.
+fn wipe(but_for: &[Range<usize>], is_current: impl Fn() -> bool) {
     let words = (&raw const PROCESS).cast::<AtomicU32>();
     let is_wiped = |at: &usize| !but_for.iter().any(|range| range.contains(at));
     for at in (0..size_of::<ProcessState>()).step_by(size_of::<AtomicU32>()).filter(is_wiped) {
         // SAFETY: all of the page are atomics, and the child has no other thread.
-        unsafe { &*words.byte_add(at) }.store(0, Relaxed);
+        let word = unsafe { &*words.byte_add(at) };
+        let value = word.load(Relaxed);
+        if value != 0 && is_current() {
+            let _ = word.compare_exchange(value, 0, Relaxed, Relaxed);
+        }
     }
 }

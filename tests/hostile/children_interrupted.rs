@@ -6,16 +6,16 @@
 use super::super::harness::{Program, Record, TestDirectory};
 use super::DONE;
 
-/// Lets a handler do what `way` names after so many system calls. Returns whether it came in time; `None`, with a message, where no
-/// process may be stopped.
+/// Lets a handler do what `way` names after so many system calls, or after -`step` instructions. Returns whether it came in time;
+/// `None`, with a message, where no process may be stopped.
 #[track_caller]
-fn interrupt(way: &str, step: usize) -> Option<bool> {
+fn interrupt(way: &str, step: i32) -> Option<bool> {
     interrupt_recorded(false, way, step)
 }
 
 /// The same, where records are written `at_once`, or not.
 #[track_caller]
-fn interrupt_recorded(at_once: bool, way: &str, step: usize) -> Option<bool> {
+fn interrupt_recorded(at_once: bool, way: &str, step: i32) -> Option<bool> {
     let test = TestDirectory::new("interrupted-child");
     let run = test.traced(Program::c("hostile/interrupted_child.c")).arg(way).arg(step.to_string());
     let output = if at_once { run.env("THR_TRACE_BUF", "1") } else { run }.run();
@@ -76,6 +76,15 @@ fn a_handler_may_fork_while_a_child_is_initialised() {
 #[test]
 fn a_child_that_a_handler_forks_keeps_its_files_while_its_parent_is_initialised() {
     interrupt_recorded_at_each_step(true, "return", 1);
+}
+
+/// The same between two system calls.
+#[test]
+fn a_child_that_a_handler_forks_at_any_instruction_keeps_its_files() {
+    for instructions in (300..20_000).step_by(509) {
+        let was_interrupted = interrupt_recorded(true, "return", -instructions);
+        assert_ne!(was_interrupted, Some(false), "only {instructions} instructions");
+    }
 }
 
 #[test]

@@ -86,7 +86,7 @@ pub fn initialise() -> bool {
         let is_current = || sys::process_id() == pid && has_number();
         // A jump may have left this work in this process before: then nothing is a parent's.
         if is_child && has_number() {
-            note_parent(pid);
+            note_parent(pid, has_number);
             forget_parent(is_current);
         }
         if !is_current() {
@@ -172,12 +172,16 @@ fn configure() {
     let _ = sys::register_barrier();
 }
 
-/// Notes who the parent of the child `pid` is, once: this child is who forks from here on.
-fn note_parent(pid: u32) {
+/// Notes who the parent of the child `pid` is, once: this child is who forks from here on. Its own child, which is not `is_current`,
+/// notes nothing when it returns here.
+fn note_parent(pid: u32, is_current: impl Fn() -> bool) {
     if PROCESS.owner.load(Relaxed) != owner_of(pid) {
         let parent = LAST_PID.load(Relaxed);
         let has_begun = PROCESS.has_begun_trace.load(Relaxed);
-        process_state::wipe_left_by_parent();
+        process_state::wipe_left_by_parent(&is_current);
+        if !is_current() {
+            return;
+        }
         PROCESS.has_begun_trace.store(has_begun, Relaxed);
         PROCESS.unrecorded_parent.store(parent, Relaxed);
         PROCESS.forked_from.store(parent, Relaxed);

@@ -1,7 +1,7 @@
 // A signal handler interrupts what a forked child does first, in fork: `interrupted_child WAY STEP`.
 //
-// The signal comes when the child has made STEP system calls since a handler of pthread_atfork: its parent stops it there as a
-// debugger does. The handler posts twice, does what WAY names, and posts once more:
+// The signal comes when the child has made STEP system calls, or executed -STEP instructions, since a handler of pthread_atfork: its
+// parent stops it there as a debugger does. The handler posts twice, does what WAY names, and posts once more:
 //   none     nothing
 //   many     posts 300 times
 //   vfork    two children by vfork, of which one runs a program and one ends at once, and one by posix_spawn
