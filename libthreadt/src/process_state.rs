@@ -313,7 +313,7 @@ pub fn of_process<T>(of_each: &[T; PLACES], process: WorkingProcess) -> &T {
     &of_each[process.place as usize & (PLACES - 1)]
 }
 
-/// Lets this process, a forked child, have another place than its parent.
+/// Lets this process have another place: a forked child than its parent, or one that begins work anew to which it may still return.
 pub fn change_place() {
     PLACE.fetch_add(1, Relaxed);
 }

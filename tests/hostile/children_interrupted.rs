@@ -103,6 +103,17 @@ fn a_handler_that_ends_a_child_leaves_no_record_of_it_behind() {
     interrupt_at_each_step("exit", 1);
 }
 
+/// The next program goes on with the files of the child.
+#[test]
+fn a_handler_that_executes_in_a_child_leaves_no_record_of_it_behind() {
+    interrupt_at_each_step("exec", 1);
+}
+
+#[test]
+fn a_handler_that_cannot_execute_lets_the_child_go_on() {
+    interrupt_at_each_step("failing", 1);
+}
+
 /// What a guest of the child does is not the child's.
 #[test]
 fn a_handler_may_make_guests_while_a_child_is_initialised() {

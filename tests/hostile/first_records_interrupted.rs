@@ -127,6 +127,16 @@ fn a_handler_that_ends_the_process_leaves_no_record_of_it_behind() {
     interrupt_at_each_step("exit", 1);
 }
 
+#[test]
+fn a_handler_that_executes_leaves_no_record_of_the_process_behind() {
+    interrupt_at_each_step("exec", 1);
+}
+
+#[test]
+fn a_handler_that_cannot_execute_lets_the_process_go_on() {
+    interrupt_at_each_step("failing", 1);
+}
+
 /// Signals that come between two system calls, as when memory is touched for the first time.
 #[test]
 fn handlers_that_come_at_any_time_leave_first_records_complete() {

@@ -32,9 +32,12 @@ pub fn prepare_files() -> bool {
     })
 }
 
-/// As [`prepare_files`], in the thread that ends the process, and also if that was at this work before: it has left the work by a
-/// jump, or interrupted it and does not return to it.
+/// As [`prepare_files`], in the thread that ends the process or calls exec, and also if that was at this work before: it has left the
+/// work by a jump, or interrupted it. Should it return to it, because exec fails, it takes no further step there, as a child.
 pub fn prepare_files_at_end() -> bool {
+    if PROCESS.files.is_own() {
+        process_state::change_place();
+    }
     PROCESS.files.give_up_own();
     directory::give_up_own();
     identity::give_up_own();

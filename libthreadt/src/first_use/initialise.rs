@@ -126,8 +126,8 @@ fn begin_numbered() -> Option<u64> {
     PROCESS.initialisation.compare_exchange(before, number, Relaxed, Relaxed).is_ok().then_some(number)
 }
 
-/// As [`initialise`], in the thread that ends the process, and also if that has left the initialisation of a forked child by a jump, or
-/// interrupted it and does not return to it.
+/// As [`initialise`], in the thread that ends the process or calls exec, and also if that has left the initialisation of a forked
+/// child by a jump, or interrupted it. Should it return to it, because exec fails, no further step is taken there.
 pub fn initialise_at_end() -> bool {
     if CONFIGURED.is_done() {
         PROCESS.initialised.give_up_own();

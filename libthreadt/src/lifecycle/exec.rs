@@ -4,14 +4,21 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::SeqCst;
 
 use super::final_flush::{begin_alone, end_alone, flush_all_slots, must_keep_rings};
-use crate::first_use::process_info;
+use crate::first_use::{prepare_files_at_end, process_info};
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, slot_layout};
 use crate::trace_dir::sandbox_spares;
+use crate::{clock, recorder};
 
 /// Runs another program by `call_next`, which only returns if it fails. The trbuf stays for that program, which appends
 /// to the same files.
 pub fn exec(call_next: impl Fn() -> c_int) -> c_int {
+    if recorder::has_records_without_slot() && (PROCESS.files.is_done() || prepare_files_at_end()) {
+        // A signal handler has interrupted the first record, or a jump has left it. What is still open is closed by the kernel, or
+        // by the handler's return.
+        recorder::slot_or_claim(0, clock::now_fenced(), &[]);
+        recorder::take_over_last_losses();
+    }
     run(PROCESS.files.is_done() && !must_keep_rings(), call_next)
 }
 

@@ -187,6 +187,7 @@ fn note_end() {
 /// ends the process in a signal handler that has interrupted it. `true` if there are files now.
 #[cold]
 fn prepare_for_left_records() -> bool {
+    sys::close_abandoned(sys::thread_id(), None);
     initialise_at_end() && prepare_files_at_end()
 }
 

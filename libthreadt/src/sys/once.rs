@@ -72,11 +72,16 @@ impl Once {
         self.run_or_wait(false, reentry, work)
     }
 
-    /// Lets work begin anew that this thread has left, or has interrupted for good: it ends the process and returns to nothing.
+    /// Whether this thread is at work, or has left the work by a jump.
+    pub fn is_own(&self) -> bool {
+        let word = self.0.load(Acquire);
+        word > FAILED && Holder::from_word(word).is_some_and(|holder| holder.lwp() == thread_id())
+    }
+
+    /// Lets work begin anew that this thread has left or has interrupted.
     pub fn give_up_own(&self) {
         let word = self.0.load(Acquire);
-        if word > FAILED && Holder::from_word(word).is_some_and(|holder| holder.lwp() == thread_id()) {
-            close_abandoned(thread_id(), None);
+        if self.is_own() {
             let _ = self.0.compare_exchange(word, UNDONE, Acquire, Acquire);
         }
     }

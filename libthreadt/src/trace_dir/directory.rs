@@ -65,7 +65,7 @@ pub fn resolve() -> bool {
     RESOLVED.is_done() || RESOLVED.run(find_absolute_path)
 }
 
-/// Lets [`resolve`] begin anew in the thread that ends the process ([`Once::give_up_own`]).
+/// Lets [`resolve`] begin anew in the thread that ends the process or calls exec ([`Once::give_up_own`]).
 pub fn give_up_own() {
     RESOLVED.give_up_own();
 }

@@ -35,7 +35,7 @@ pub fn boot_id() -> [u8; 36] {
     *BOOT_ID.get()
 }
 
-/// Lets what is read once be read anew in the thread that ends the process ([`Once::give_up_own`]).
+/// Lets what is read once be read anew in the thread that ends the process or calls exec ([`Once::give_up_own`]).
 pub fn give_up_own() {
     BOOT_ID_READ.give_up_own();
 }

@@ -111,9 +111,11 @@ pub fn remove() {
     WRITING.release();
 }
 
-/// Lets the thread that ends the process write although it has interrupted itself there: it does not return to that.
+/// Lets the thread that ends the process, or calls exec, write although it has interrupted itself there, perhaps within a line.
 pub fn give_up_own() {
     if WRITING.holder().is_some_and(|holder| holder.lwp() == sys::thread_id()) {
+        // SAFETY: this thread alone has the right.
+        unsafe { WRITER.get_mut() }.has_failed = true;
         WRITING.release();
     }
 }
@@ -219,10 +221,15 @@ impl InfoWriter {
     /// Writes what was added; whether all has been written that was added since the file was opened. The records are
     /// complete without this file, so nothing else depends on it.
     pub fn flush(&mut self) -> bool {
-        if let (Some(fd), Some(text)) = (&self.fd, self.text.get(..self.length))
-            && self.process.is_current()
+        let process = self.process;
+        // Taken: in a handler that interrupts this the writer may have another one.
+        if process.is_current()
+            && let Some(fd) = self.fd.take()
         {
-            self.has_failed |= fd.write(text).is_err();
+            self.has_failed |= fd.write(self.text.get(..self.length).unwrap_or(b"")).is_err();
+            if process.is_current() {
+                self.fd = Some(fd);
+            }
         }
         self.length = 0;
         !self.has_failed

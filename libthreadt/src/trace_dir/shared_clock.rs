@@ -69,7 +69,7 @@ pub(super) fn share(scratch: &mut Scratch) {
     });
 }
 
-/// Lets [`share`] begin anew in the thread that ends the process ([`Once::give_up_own`]).
+/// Lets [`share`] begin anew in the thread that ends the process or calls exec ([`Once::give_up_own`]).
 pub fn give_up_own() {
     SHARING.give_up_own();
 }

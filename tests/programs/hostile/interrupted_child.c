@@ -11,10 +11,12 @@
 //   thread   a thread, which posts 3 times and ends
 //   exit     ends the child
 //   exec     runs a program in the child that posts 3 times
+//   failing  tries to run a program that is not there
 // Then the child posts 20 times and ends. Prints for each process its ID and how often it has posted; at last 1 if the child was
 // still in fork when the signal came, else 0. Ends with 7, with 77 where no process may be stopped.
 
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -126,6 +128,8 @@ static void handle(int number) {
         execv(program, arguments);
         _exit(99);
     }
+    if (strcmp(way, "failing") == 0)
+        CHECK(execv("/nonexistent", (char *[]){"nonexistent", NULL}) == -1 && errno == ENOENT);
     post(1);
 }
 

@@ -10,6 +10,8 @@
 //   deep     the same, from deeper in the stack
 //   end      the same, and then the process ends
 //   exit     ends the process
+//   exec     runs a program in its place that posts 3 times and ends with 7
+//   failing  tries to run a program that is not there
 // Without a STEP the signal comes after a random time, up to MICROSECONDS: `interrupted_first_record WAY at MICROSECONDS`.
 //
 // Every process posts 10 times where the signal may come, and 20 times later, when the handler does nothing. Each counts its own posts beside the library. Prints
@@ -44,7 +46,7 @@ static struct {
     struct calls calls[16];
 } *shared;
 
-static const char *way;
+static const char *way, *program;
 static struct calls *own;
 static volatile int in_progress;
 static volatile sig_atomic_t was_handled, is_late;
@@ -96,6 +98,14 @@ static void handle(int number) {
         siglongjmp(before, 1);
     if (strcmp(way, "exit") == 0)
         exit(7);
+    if (strcmp(way, "exec") == 0) {
+        own->begun += 3;
+        own->ended += 3;
+        execv(program, (char *[]){"interrupted_first_record", "posts", NULL});
+        _exit(99);
+    }
+    if (strcmp(way, "failing") == 0)
+        CHECK(execv("/nonexistent", (char *[]){"nonexistent", NULL}) == -1);
     if (strcmp(way, "vfork") == 0)
         make_guests();
     int is_raw = strcmp(way, "raw") == 0;
@@ -149,8 +159,15 @@ static int run(int microseconds) {
 
 int main(int argc, char **argv) {
     int status;
+    if (argc == 2) {
+        CHECK(sem_init(&semaphore, 0, 0) == 0);
+        for (int i = 0; i < 3; i++)
+            CHECK(sem_post(&semaphore) == 0);
+        return 7;
+    }
     CHECK(argc == 3 || argc == 4);
     way = argv[1];
+    program = argv[0];
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED);
     pid_t process = fork();
