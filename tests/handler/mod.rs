@@ -215,3 +215,31 @@ fn a_handler_that_is_left_by_a_jump_or_makes_processes_gets_all_later_records() 
         assert_eq!(test.trace().of("mutex_lock").len(), if parameters == "1" { 2 * 110 } else { 0 });
     }
 }
+
+/// What a signal handler records while a forked child is initialised, stopped at each system call, waits for the child's own handler.
+#[test]
+fn a_handler_gets_what_is_recorded_while_a_child_is_initialised() {
+    let handler = Program::with_flags("handler/posts.c", &SHARED);
+    for parameters in ["0", "1"] {
+        for step in 0.. {
+            let test = TestDirectory::new("handler-child");
+            let run = test.traced(Program::c("hostile/interrupted_child.c")).args(["none", &step.to_string()]);
+            let run = run.env("LD_PRELOAD", preload(&handler));
+            let output = run.env("THR_TRACE_HANDLER", format!("{}:{parameters}", handler.path().display())).run();
+            if output.status.code() == Some(77) {
+                return println!("skipped: no process may be stopped here");
+            }
+            let (handled, mut printed): (Vec<&str>, Vec<&str>) =
+                output.exited(7).stdout_text().lines().partition(|line| line.starts_with("handled "));
+            let was_late = printed.pop() == Some("0");
+            for line in printed {
+                let is_counted = handled.contains(&format!("handled {line}").as_str());
+                assert!(is_counted, "{parameters}, stopped at {step}: {handled:?} and not {line}");
+            }
+            if was_late {
+                assert!(step > 15, "only {step} system calls");
+                break;
+            }
+        }
+    }
+}

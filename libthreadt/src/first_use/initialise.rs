@@ -41,7 +41,7 @@ fn initialise_and_load(place: usize) -> Switch {
 /// The switch in a forked child that is being initialised: by this thread, which a signal handler has interrupted, or by another
 /// one that sleeps. What is recorded then is kept.
 fn switch_meanwhile(place: usize) -> Switch {
-    if CONFIG.get().has_handler || !is_being_initialised() {
+    if !is_being_initialised() {
         return Switch::OFF;
     }
     // Nothing may be noted or recorded in the parent's.

@@ -9,7 +9,7 @@ use spec::id;
 
 use super::result::errno;
 use crate::config::detail;
-use crate::first_use::{initialise_at_end, is_being_initialised, is_recording};
+use crate::first_use::is_recording;
 use crate::glibc::object_words::Ptr;
 use crate::process_state::is_vfork_child;
 use crate::recorder::records;
@@ -18,10 +18,7 @@ use crate::{clock, lifecycle, recorder};
 
 /// Runs another program by `call_next`, which only returns if it fails.
 pub fn proc_exec(caller: u64, call_next: impl Fn() -> c_int) -> c_int {
-    if is_being_initialised() {
-        // The next program cannot write what was kept.
-        initialise_at_end();
-    }
+    lifecycle::initialise_interrupted();
     if !is_recording() || is_vfork_child() {
         return call_next();
     }

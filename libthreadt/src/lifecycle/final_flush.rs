@@ -188,7 +188,8 @@ fn note_end() {
 #[cold]
 fn prepare_for_left_records() -> bool {
     sys::close_abandoned(sys::thread_id(), None);
-    initialise_at_end() && prepare_files_at_end()
+    // Only now is known whether a handler has what was kept.
+    initialise_at_end() && recorder::has_records_without_slot() && prepare_files_at_end()
 }
 
 /// The process is about to end: writes all that can be written.

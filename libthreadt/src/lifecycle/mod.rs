@@ -27,7 +27,7 @@ pub use open_files::{
 };
 #[cfg(not(test))]
 pub use process_exit::at_exit;
-pub use process_exit::record_process_exit;
+pub use process_exit::{initialise_interrupted, record_process_exit};
 pub use restriction::{Restriction, restrict};
 pub use sandbox::{prepare_for_departure, prepare_for_sandbox};
 pub use shared_thread::share_thread;

@@ -8,13 +8,23 @@ use spec::id;
 
 use super::final_flush::finish;
 use crate::config::detail;
+use crate::first_use::{initialise_at_end, is_being_initialised};
 use crate::process_state::{self, PROCESS};
 use crate::recorder::records;
 use crate::sys::stack_alignment::enter_aligned;
 use crate::{clock, recorder};
 
+/// Initialises a forked child anew where a signal handler has interrupted that to end it, or to call exec: what was kept goes where all
+/// records go.
+pub fn initialise_interrupted() {
+    if is_being_initialised() {
+        initialise_at_end();
+    }
+}
+
 /// Records the process's end, asked for at `caller`; 0 if it was not.
 pub fn record_process_exit(status: c_int, caller: u64) {
+    initialise_interrupted();
     if records(id::PROC_EXIT) && !process_state::is_vfork_child() {
         let columns = [i64::from(status) as u64, 0, 0, 0, detail(caller)];
         recorder::put(&id::PROC_EXIT_0, clock::now_fenced(), columns);

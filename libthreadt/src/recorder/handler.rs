@@ -12,12 +12,14 @@ use spec::id;
 
 use super::followed_settings::begin_following;
 use super::handler_call;
+use super::keeping::keep_early;
 use super::slot_adoption::pthread_self;
 use crate::clock;
 use crate::config::{self, CONFIG};
 use crate::control;
 use crate::first_use::prepare_files;
 use crate::process_state::{self, PROCESS};
+use crate::storage::kept_records::{Kept, move_first, read_next};
 use crate::storage::thread_local;
 use crate::sys::diagnostics::{Warning, warn};
 use crate::sys::{Once, SetOnce, preloaded, thread_id, thread_word};
@@ -59,10 +61,15 @@ static SEARCHED: Once = Once::new();
 /// There is no handler that can be used; forked children do not search again.
 static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Gives records of one time to the handler, if there is one. `true` if it gets them instead of the trace.
+/// Gives records of one time to the handler, if there is one. `true` if it gets them instead of the trace, or if they are kept until
+/// that is known.
 pub fn takes(time: u64, lines: &[UntimedRecord]) -> bool {
     if !is_in_force() {
-        return false;
+        let is_kept = is_beginning();
+        if is_kept {
+            keep_early(time, lines);
+        }
+        return is_kept;
     }
     // Else they are the handler's own calls, which nobody gets.
     if !thread_word::is_handling() && PROCESS.handler_ended.load(Relaxed) == 0 {
@@ -94,9 +101,18 @@ fn is_in_force() -> bool {
         return false;
     }
     (SEARCHED.is_done() || SEARCHED.run_calling_others(search))
-        && (thread_word::is_handling()
-            || PROCESS.handler.is_done()
-            || !process_state::is_vfork_child() && PROCESS.handler.run_calling_others(begin))
+        && (thread_word::is_handling() || PROCESS.handler.is_done() || !process_state::is_vfork_child() && is_begun())
+}
+
+/// Whether a signal handler has interrupted the search for the handler, or its initialisation: what it records waits until that is done.
+fn is_beginning() -> bool {
+    CONFIG.get().has_handler
+        && process_state::is_initialised()
+        && !thread_word::is_muted()
+        && !thread_word::is_handling()
+        && !IS_REFUSED.load(Relaxed)
+        && (SEARCHED.is_busy() || PROCESS.handler.is_busy())
+        && !process_state::is_vfork_child()
 }
 
 /// Searches for the handler's functions in the objects that were loaded behind this library.
@@ -136,7 +152,21 @@ fn refuse(why: &[u8]) -> bool {
     false
 }
 
-/// Initialises the handler in this process.
+/// Initialises the handler in this process, and gives it what was kept until then.
+fn is_begun() -> bool {
+    let mut has_begun = false;
+    let is_begun = PROCESS.handler.run_calling_others(|| {
+        has_begun = begin();
+        has_begun
+    });
+    // Now that nothing more is kept.
+    if is_begun && has_begun {
+        hand_over_kept();
+    }
+    is_begun
+}
+
+/// Initialises the handler.
 fn begin() -> bool {
     let Some(handler) = HANDLER.get() else { return false };
     // SAFETY: the handler's own function; the parameters are NUL-terminated.
@@ -156,20 +186,44 @@ fn begin() -> bool {
     }
     if parent != 0 && control::records_now(id::PROC_BEGIN) {
         let line = UntimedRecord { kind: &id::PROC_BEGIN_0, arguments: [u64::from(parent), 0, 0, 0, 0] };
-        handle(clock::since_epoch(PROCESS.initialised_at.load(Relaxed)), &line);
+        let mut time = PROCESS.initialised_at.load(Relaxed);
+        // What a signal handler has recorded while the process was initialised is earlier.
+        read_next(0, |first| time = time.min(first.time));
+        handle(clock::since_epoch(time), &line);
     }
     true
 }
 
+/// Gives the handler what was kept until it was ready. What goes to the trace, too, stays for that.
+fn hand_over_kept() {
+    let hand_over = |record: Kept| {
+        handle_of(record.lwp, record.tid, clock::since_epoch(record.time), &record.line);
+    };
+    if replaces_trace() {
+        while move_first(|_| true, hand_over).is_some() {}
+    } else {
+        let mut last = 0;
+        while let Some(number) = read_next(last, hand_over) {
+            last = number;
+        }
+    }
+}
+
+/// Gives the handler a record of the calling thread.
 fn handle(time: u64, line: &UntimedRecord) {
+    let lwp = thread_local::slot_of_any_thread().map_or_else(thread_id, |slot| slot.lwp.load(Relaxed));
+    handle_of(lwp, pthread_self(), time, line);
+}
+
+fn handle_of(lwp: u32, tid: u64, time: u64, line: &UntimedRecord) {
     let Some(handler) = HANDLER.get() else { return };
     let [a, b, _, c, d, _, which, _] = line.kind.event_text;
     let number = |tens: u8, ones: u8| (tens & 15) * 10 + (ones & 15);
     let record = HandledRecord {
         time,
-        tid: pthread_self(),
+        tid,
         pid: process_state::recorded_id(),
-        lwpid: thread_local::slot_of_any_thread().map_or_else(thread_id, |slot| slot.lwp.load(Relaxed)),
+        lwpid: lwp,
         event1: number(a, b),
         event2: number(c, d),
         which: which & 15,

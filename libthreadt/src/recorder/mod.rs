@@ -2,6 +2,7 @@ mod append;
 mod followed_settings;
 mod handler;
 mod handler_call;
+mod keeping;
 mod nesting;
 mod record;
 mod release_note;

@@ -11,12 +11,13 @@ use spec::id;
 
 use super::append::append;
 use super::handler;
-use super::slot_adoption::{claim_slot, claim_slot_for, pthread_self};
+use super::keeping::{keep_all, keep_early};
+use super::slot_adoption::{claim_slot, claim_slot_for};
 use crate::clock;
 use crate::control;
 use crate::first_use::{initialise, is_being_initialised, prepare_files};
 use crate::process_state::{self, PROCESS, WorkingProcess};
-use crate::storage::kept_records::{Kept, begin_keeping, has_some, keep, move_first, take_back};
+use crate::storage::kept_records::{Kept, has_some, move_first, take_back};
 use crate::storage::{self, Slot, thread_local};
 use crate::sys::{Errno, thread_exists, thread_id, thread_word};
 use crate::trace_dir::sandbox_spares;
@@ -122,23 +123,6 @@ fn append_begin(slot: Slot, time: u64) {
 fn forget_begin(lines: &[UntimedRecord]) {
     if lines.is_empty() {
         PROCESS.unrecorded_parent.store(0, Relaxed);
-    }
-}
-
-/// Keeps records until this thread has a slot; returns how many find no room.
-fn keep_all(time: u64, lines: &[UntimedRecord]) -> u32 {
-    // Before the thread's ID, which is another one in a child that a signal handler forks.
-    begin_keeping();
-    let (lwp, tid) = (thread_id(), pthread_self());
-    lines.iter().map(|line| u32::from(!keep(&Kept { lwp, tid, time, line: *line }))).sum()
-}
-
-/// As [`keep_all`], in a forked child that is being initialised: where losses are counted is still its parent's.
-fn keep_early(time: u64, lines: &[UntimedRecord]) {
-    let lost = keep_all(time, lines);
-    if lost != 0 {
-        let _ = PROCESS.lost_early_since.compare_exchange(0, time, Relaxed, Relaxed);
-        PROCESS.lost_early.fetch_add(lost, Relaxed);
     }
 }
 

@@ -92,11 +92,16 @@ impl KeptRecord {
     fn take(&self, number: u64) -> Option<Kept> {
         // ORDERING: Acquire pairs with the Release in `store`.
         self.number.compare_exchange(number, number | TAKEN, Acquire, Relaxed).ok()?;
+        Some(self.read())
+    }
+
+    /// The record, whose number has been seen.
+    fn read(&self) -> Kept {
         // SAFETY: `store` has put a reference to a static there before it stored the number.
         let kind = unsafe { &*self.kind.load(Relaxed) };
         let line = UntimedRecord { kind, arguments: self.arguments.each_ref().map(|word| word.load(Relaxed)) };
         let (lwp, tid, time) = (self.lwp.load(Relaxed), self.tid.load(Relaxed), self.time.load(Relaxed));
-        Some(Kept { lwp, tid, time, line })
+        Kept { lwp, tid, time, line }
     }
 
     /// Frees the entry of the record with this number, unless a forked child that returns into this has used it for its own.
@@ -134,6 +139,14 @@ pub fn move_first<R>(is_meant: impl Fn(u32) -> bool, put: impl FnOnce(Kept) -> R
         }
     }
     None
+}
+
+/// Gives `read` the first record that has a greater number than `after`, and returns its number; `None` if there is none.
+pub fn read_next(after: u64, read: impl FnOnce(Kept)) -> Option<u64> {
+    let numbered = RECORDS.iter().filter_map(|entry| Some((entry.number_of(|_| true)?, entry)));
+    let (number, next) = numbered.filter(|(number, _)| *number > after).min_by_key(|(number, _)| *number)?;
+    read(next.read());
+    Some(number)
 }
 
 /// Lets the records be taken again that threads which are `gone` were putting somewhere else, or have left by a jump.
