@@ -55,9 +55,10 @@ pub fn is_span_abandoned(span: &Range<usize>, here: usize) -> bool {
     if is_below && !is_left(span, here) {
         return false;
     }
-    match hidden_stack(here) {
+    let own_end = end_of_own_stack(here);
+    match hidden_stack(here, own_end.map_or(SEARCH, |end| end - here)) {
         Some(stack) => stack.contains(&span.start) && is_left(span, here),
-        None => (is_below || is_left(span, here)) && is_on_own_stack(here),
+        None => (is_below || is_left(span, here)) && own_end.is_some(),
     }
 }
 
@@ -93,18 +94,18 @@ fn is_left(span: &Range<usize>, here: usize) -> bool {
     }
 }
 
-/// Whether the address is on the stack that the thread was made with.
-fn is_on_own_stack(address: usize) -> bool {
+/// The end of the stack that the thread was made with, if the address is on that.
+fn end_of_own_stack(address: usize) -> Option<usize> {
     // glibc puts its thread structure at the upper end of the thread's stack; the first thread's has another place.
     // SAFETY: libc sets its variable before any code of ours runs.
     let ends = [thread_pointer(), unsafe { __libc_stack_end }];
-    ends.into_iter().any(|end| end > address && end - address <= REACH && is_mapped(address, end))
+    ends.into_iter().find(|end| *end > address && end - address <= REACH && is_mapped(address, *end))
 }
 
 /// The known end of the stack that has this address, or, of a stack that is not the thread's own, an address above it.
 pub fn end_of_stack_above(address: usize) -> usize {
     const OTHER_STACK_MAX: usize = 8 << 20;
-    // SAFETY: as in `is_on_own_stack`.
+    // SAFETY: as in `end_of_own_stack`.
     let ends = [thread_pointer(), unsafe { __libc_stack_end }];
     let end = ends.into_iter().filter(|end| *end > address).min();
     end.unwrap_or(address.saturating_add(OTHER_STACK_MAX)) & !7
@@ -124,15 +125,16 @@ fn has_signal_frame(here: usize, begun: usize) -> bool {
         || signal_frames(here..begun & !7).any(|frame| (frame.at..=begun).contains(&frame.interrupted))
 }
 
-/// The alternate stack that the kernel had when it delivered a signal, by a signal frame above `here`, if `here` is on it.
+/// The alternate stack that the kernel had when it delivered a signal, by a signal frame less than `search` above `here`, if `here` is
+/// on it.
 ///
 /// With `SS_AUTODISARM` the kernel forgets the stack while a handler runs on it, and only the frame tells. A frame that a
 /// handler before this one has left may have been partly overwritten: it does not count unless it tells of such a stack,
 /// and is itself at the upper end of that.
-fn hidden_stack(here: usize) -> Option<Range<usize>> {
+fn hidden_stack(here: usize, search: usize) -> Option<Range<usize>> {
     let next_page = |address: usize| (address + PAGE) & !(PAGE - 1);
     let mut end = next_page(here);
-    while end < here + SEARCH && is_mapped(end - 1, end + 1) {
+    while end < here + search && is_mapped(end - 1, end + 1) {
         end += PAGE;
     }
     let is_at_end = |stack: &Range<usize>, at: usize| stack.contains(&at) && stack.end - at < SEARCH;

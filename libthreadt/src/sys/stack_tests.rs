@@ -5,12 +5,13 @@ use std::hint::black_box;
 
 use super::*;
 
-const STACK_SIZE: usize = 64 * 1024;
+const STACK_SIZE: usize = 256 * 1024;
 
 /// Where the stack was when the work began that the handler interrupts.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
-/// What the handler found: of what it interrupted, of the same over a remnant, and of what it has itself returned from.
-static FOUND: [AtomicUsize; 3] = [const { AtomicUsize::new(NOTHING) }; 3];
+/// What the handler found: of what it interrupted, of the same over a remnant, of what it has itself returned from, and of what it
+/// interrupted from far below the signal frame.
+static FOUND: [AtomicUsize; 4] = [const { AtomicUsize::new(NOTHING) }; 4];
 const NOTHING: usize = 2;
 
 /// Asks with a frame on the stack that was left there, and whose words for the alternate stack were overwritten by these.
@@ -32,6 +33,12 @@ fn deeper_place() -> usize {
     stack_pointer() + usize::from(black_box(&room)[0])
 }
 
+#[inline(never)]
+fn from_far_below(begun: usize) -> bool {
+    let room = black_box([0u8; SEARCH + 32 * 1024]);
+    is_abandoned(begun + usize::from(black_box(&room)[0]), stack_pointer())
+}
+
 extern "C" fn look(_signal: libc::c_int) {
     let begun = BEGUN.load(Relaxed);
     FOUND[0].store(is_abandoned(begun, stack_pointer()).into(), Relaxed);
@@ -41,11 +48,12 @@ extern "C" fn look(_signal: libc::c_int) {
     let any = remnants.into_iter().any(|(end, flags)| over_remnant(begun, PAGE, end - PAGE, flags));
     FOUND[1].store(any.into(), Relaxed);
     FOUND[2].store(is_abandoned(deeper_place(), stack_pointer()).into(), Relaxed);
+    FOUND[3].store(from_far_below(begun).into(), Relaxed);
 }
 
 /// Lets a handler look that runs on this memory.
 #[inline(never)]
-fn look_from(memory: *mut u8) -> [usize; 3] {
+fn look_from(memory: *mut u8) -> [usize; 4] {
     let flags = SS_AUTODISARM as libc::c_int;
     let stack = libc::stack_t { ss_sp: memory.cast(), ss_flags: flags, ss_size: STACK_SIZE };
     let mut before = stack;
@@ -66,7 +74,7 @@ fn look_from(memory: *mut u8) -> [usize; 3] {
 }
 
 #[inline(never)]
-fn look_from_array() -> [usize; 3] {
+fn look_from_array() -> [usize; 4] {
     let mut memory = [0u8; STACK_SIZE];
     look_from(black_box(&mut memory).as_mut_ptr())
 }
@@ -75,7 +83,7 @@ fn look_from_array() -> [usize; 3] {
 /// hide that it is another stack; and of that stack it is seen what has been given back.
 #[test]
 fn what_a_handler_on_a_forgotten_stack_interrupts_is_live() {
-    assert_eq!(look_from_array(), [0, 0, 1]);
+    assert_eq!(look_from_array(), [0, 0, 1, 0]);
     let mut memory = vec![0u8; STACK_SIZE];
-    assert_eq!(look_from(memory.as_mut_ptr()), [0, 0, 1]);
+    assert_eq!(look_from(memory.as_mut_ptr()), [0, 0, 1, 0]);
 }
