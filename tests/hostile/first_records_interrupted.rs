@@ -57,6 +57,7 @@ fn interrupt_recorded(at_once: bool, way: &str, when: &[String]) -> Option<bool>
         let (losses, posts) = (trace.of("trace_lost"), trace.of("sema_post"));
         let lost: u64 = losses.iter().filter(of_process).map(|record| record.get("lost")).sum();
         let found = posts.iter().filter(of_process).count() as u64 + lost;
+        assert!(way != "many" || lost == 0, "{way} {when:?}: {lost} records are lost");
         let expected = calls.ended - calls.inherited..=calls.begun + calls.inherited;
         assert!(expected.contains(&found), "{way} {when:?}: {found} and not {expected:?} records of {}", calls.pid);
     }
@@ -135,6 +136,17 @@ fn a_handler_that_executes_leaves_no_record_of_the_process_behind() {
 #[test]
 fn a_handler_that_cannot_execute_lets_the_process_go_on() {
     interrupt_at_each_step("failing", 1);
+}
+
+/// Not a first record is interrupted, but the write of one. The handler's buffer has room for a hundred records.
+#[test]
+fn a_handler_may_record_more_than_its_buffer_holds_while_its_thread_writes() {
+    let mut interrupted = 0;
+    let interrupt_after = |step: usize| interrupt_recorded(true, "many", &[step.to_string()]);
+    while interrupt_after(interrupted) == Some(true) {
+        interrupted += 1;
+    }
+    assert!(interrupted > 20 || interrupt_after(0).is_none(), "only {interrupted} system calls");
 }
 
 /// Signals that come between two system calls, as when memory is touched for the first time.

@@ -10,7 +10,7 @@ use super::{nesting, slot_adoption};
 use crate::clock;
 use crate::first_use::process_info;
 use crate::process_state::PROCESS;
-use crate::storage::{self, ALL_REGIONS, RESERVE, Slot, WriteRight, capacity, file_entry, slot_layout, stopped};
+use crate::storage::{self, RESERVE, Slot, WriteRight, capacity, file_entry, slot_layout, stopped};
 use crate::sys::stack::stack_pointer;
 use crate::sys::{self, Errno, observable_step, seccomp};
 use crate::trace_dir::follow_time_namespace;
@@ -161,7 +161,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     } else if let Some(cause) = storage::refusal(time) {
         slot.lose(records, cause, time);
     } else if right == WriteRight::Refused || !slot.has_room(depth) {
-        slot.lose(records, Errno(libc::EBUSY), time);
+        lose_or_append_deeper(slot, depth, right, time, lines);
     } else {
         if may_write {
             slot.append_loss_record(depth, time);
@@ -171,9 +171,11 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
         // Once recording stops, only the process's end needs the records in the file.
         let at_once = stopped().is_none() || PROCESS.final_flush_begun.load(Relaxed) != 0;
         if right == WriteRight::Taken && at_once && slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0 {
-            // Also what signal handlers have recorded meanwhile.
-            slot.writer_depth.store(ALL_REGIONS, Relaxed);
-            let written = (depth..REGIONS).try_for_each(|other| slot.write(other, Some(depth), file_entry(slot, lwp)));
+            // Also what signal handlers have recorded meanwhile. Those that come now write what they have in deeper regions.
+            let written = (depth..REGIONS).try_for_each(|other| {
+                slot.writer_depth.store(other as u8, Relaxed);
+                slot.write(other, Some(depth), file_entry(slot, lwp))
+            });
             if !slot.is_disowned() {
                 storage::report_unwritten(slot, written);
             }
@@ -184,6 +186,20 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     }
     if stopped().is_some() && slot.end_of(depth).load(Relaxed) > enough {
         storage::outlast();
+    }
+}
+
+/// The region has no room, or another thread is the writer. Where this is a signal handler that has interrupted the region's write, and
+/// handlers come faster than that goes on, a deeper region has room, or the handler may write that.
+#[cold]
+#[inline(never)]
+fn lose_or_append_deeper(slot: Slot, depth: usize, right: WriteRight, time: u64, lines: &[UntimedRecord]) {
+    let writer_depth = usize::from(slot.writer_depth.load(Relaxed));
+    let is_free = |deeper: usize| slot.in_progress[deeper & (REGIONS - 1)].load(Relaxed) == 0;
+    let is_usable = |deeper: &usize| is_free(*deeper) && (slot.has_room(*deeper) || *deeper > writer_depth);
+    match (depth + 1..REGIONS).find(is_usable).filter(|_| right == WriteRight::Interrupted) {
+        Some(deeper) => append_at(slot, deeper, stack_pointer(), time, lines),
+        None => slot.lose(lines.len() as u32, Errno(libc::EBUSY), time),
     }
 }
 

@@ -12,6 +12,7 @@
 //   exit     ends the process
 //   exec     runs a program in its place that posts 3 times and ends with 7
 //   failing  tries to run a program that is not there
+//   many     posts 500 times. The process has posted before: not its first record is interrupted, but a write
 // Without a STEP the signal comes after a random time, up to MICROSECONDS: `interrupted_first_record WAY at MICROSECONDS`.
 //
 // Every process posts 10 times where the signal may come, and 20 times later, when the handler does nothing. Each counts its own posts beside the library. Prints
@@ -104,6 +105,8 @@ static void handle(int number) {
         execv(program, (char *[]){"interrupted_first_record", "posts", NULL});
         _exit(99);
     }
+    if (strcmp(way, "many") == 0)
+        post(500);
     if (strcmp(way, "failing") == 0)
         CHECK(execv("/nonexistent", (char *[]){"nonexistent", NULL}) == -1);
     if (strcmp(way, "vfork") == 0)
@@ -139,6 +142,8 @@ static int run(int microseconds) {
     CHECK(sigaction(SIGALRM, &action, NULL) == 0 && sem_init(&semaphore, 0, 0) == 0);
     begin_process();
     pid_t first = own->pid;
+    if (strcmp(way, "many") == 0)
+        post(1);
     if (sigsetjmp(before, 1) == 0) {
         if (microseconds != 0)
             CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
