@@ -149,6 +149,23 @@ fn a_handler_may_record_more_than_its_buffer_holds_while_its_thread_writes() {
     assert!(interrupted > 20 || interrupt_after(0).is_none(), "only {interrupted} system calls");
 }
 
+/// The child returns into a record of its parent's when that has recorded more.
+#[test]
+fn a_child_that_a_handler_forks_by_syscall_leaves_its_parents_buffer_alone() {
+    for instructions in (10..600).step_by(20) {
+        let test = TestDirectory::new("forked-within");
+        let run = test.traced(Program::c("hostile/fork_within_record.c")).arg(instructions.to_string());
+        let output = run.env("THR_TRACE_EVENTS", "sema_post").run();
+        if output.status.code() == Some(77) {
+            return println!("skipped: no process may be stopped here");
+        }
+        let process: u32 = output.exited(DONE).stdout_text().trim().parse().unwrap();
+        let trace = test.merged();
+        let posts = trace.of("sema_post").into_iter().filter(|post| post.fields.pid == process).count();
+        assert_eq!(posts, 46, "forked after {instructions} instructions");
+    }
+}
+
 /// Signals that come between two system calls, as when memory is touched for the first time.
 #[test]
 fn handlers_that_come_at_any_time_leave_first_records_complete() {

@@ -7,6 +7,7 @@ use core::ffi::{c_int, c_long};
 use core::ptr::with_exposed_provenance;
 
 use super::sandbox::MOVES_FILES;
+use crate::first_use::after_fork_in_child;
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::lifecycle::{prepare_for_sandbox, share_thread};
 use crate::sys::stack_alignment::call_aligned;
@@ -56,6 +57,19 @@ extern "C" fn prepare_for_clone(flags: c_int) {
     if flags & (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_SETTLS) == libc::CLONE_VM {
         share_thread();
     }
+}
+
+/// Forks by `call_next`, which is not recorded. The child is initialised at once: if a signal handler has forked it, it may return into a
+/// record of its parent's, whose buffer is its own memory then.
+pub fn fork_by_number(call_next: impl Fn() -> c_long) -> c_long {
+    descriptor_table::note_fork();
+    let child = call_next();
+    if child == 0 {
+        after_fork_in_child();
+    } else {
+        descriptor_table::forget_noted();
+    }
+    child
 }
 
 /// Prepares for `clone` or `clone3` by `syscall`. The argument is the flags, or the address of a structure that begins with them.

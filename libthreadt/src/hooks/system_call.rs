@@ -9,7 +9,7 @@ use spec::id;
 
 use crate::control::{CHANGES_OFFSET, CONTROL};
 use crate::glibc::next_functions::{self, NextFunction};
-use crate::hooks::clone::prepare_for_clone_by_number;
+use crate::hooks::clone::{fork_by_number, prepare_for_clone_by_number};
 use crate::hooks::futex::{SYS_FUTEX_REQUEUE, SYS_FUTEX_WAIT, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, futex_system_call};
 use crate::hooks::sandbox::{SYS_LANDLOCK_RESTRICT_SELF, enter_namespace, leave_others, prepare_for_system_call};
 use crate::hooks::unrecorded::{
@@ -47,7 +47,8 @@ const FUTEX: u8 = 2;
 /// The child may begin in other namespaces, or run beside this thread.
 const CLONE: u8 = 3;
 
-const KNOWN_NUMBERS: [c_long; 17] = [
+const KNOWN_NUMBERS: [c_long; 18] = [
+    libc::SYS_fork,
     libc::SYS_prctl,
     libc::SYS_seccomp,
     libc::SYS_setns,
@@ -197,6 +198,7 @@ unsafe extern "C-unwind" fn known_system_call(
         return call_next();
     }
     let restriction = match number {
+        libc::SYS_fork => return fork_by_number(call_next),
         libc::SYS_unshare => return leave_others(a as c_int, call_next),
         libc::SYS_setns => return enter_namespace(b as c_int, call_next),
         libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next, is_busy),
