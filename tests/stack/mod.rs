@@ -5,6 +5,7 @@ mod frame_pointers;
 mod hostile;
 mod libraries;
 mod records;
+mod reloads;
 mod shapes;
 
 use crate::harness::{Record, TestDirectory, Trace};

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::{arch::global_asm, ffi::CStr};
 
 #[cfg(not(test))]
-use crate::sys::{elf, own_exports};
+use crate::sys::{elf, own_exports, unwind_sections};
 
 // A pointer to an indirect function: its resolver is called when everything else in the library has been relocated.
 #[cfg(not(test))]
@@ -56,6 +56,7 @@ pub fn is_relocated() -> bool {
 extern "C" fn relocated() -> usize {
     UNTIL_MERGED.hide_absent();
     LATER.hide_absent();
+    unwind_sections::note_start();
     // ORDERING: Relaxed; no other thread runs while the dynamic linker relocates libraries.
     IS_RELOCATED.store(true, Relaxed);
     RESOLVED

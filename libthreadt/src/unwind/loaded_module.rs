@@ -1,7 +1,7 @@
 //! The module (the program or a library) that has code at an address.
 //!
-//! glibc's `_dl_find_object` finds it without a lock. Where glibc is older than 2.35, only the modules that are there when the
-//! library is initialised are known. Those are never closed, so that they are noted in any case.
+//! glibc's `_dl_find_object` finds it without a lock. Where glibc is older than 2.35, only the modules are known that the dynamic linker
+//! has loaded before any constructor ran. Those are never closed, so that they are noted in any case.
 
 use core::ops::Range;
 
@@ -24,14 +24,14 @@ struct FoundObject {
 /// one zeros.
 static AT_START: SetOnce<[[usize; 3]; 128]> = SetOnce::new([[0; 3]; 128]);
 
-/// Notes the modules that are loaded.
+/// Notes the modules that were loaded at the start.
 ///
 /// # Safety
 /// The library is being initialised, and nobody walks a stack.
 pub unsafe fn note_modules() {
     // SAFETY: the caller's.
     let places = unsafe { AT_START.get_mut() };
-    for (place, (range, header)) in places.iter_mut().zip(unwind_sections::of_loaded_objects()) {
+    for (place, (range, header)) in places.iter_mut().zip(unwind_sections::of_objects_at_start()) {
         *place = [range.start, range.end, header];
     }
 }

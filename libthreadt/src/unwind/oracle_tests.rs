@@ -13,6 +13,7 @@ use super::bounded_memory::BoundedMemory;
 use super::eh_frame::rule_of;
 use super::loaded_module::{LoadedModule, note_modules, noted_module};
 use super::rule::{CfaBase, SavedAt, SavedRegister, UnwindRule};
+use crate::sys::unwind_sections;
 
 type Section = EhFrame<EndianSlice<'static, NativeEndian>>;
 
@@ -202,6 +203,8 @@ fn every_rule_of_real_modules_is_gimlis() {
 fn modules_are_found_with_their_unwind_information() {
     crate::glibc::next_functions::look_up_all();
     let modules = modules();
+    // For this test, what is there now was there at the start.
+    unwind_sections::note_start();
     // SAFETY: no other test has noted them, or reads them.
     unsafe { note_modules() };
     for module in modules {
