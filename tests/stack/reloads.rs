@@ -1,6 +1,6 @@
-//! Addresses of a library that another thread closes are on a stack, and no frame of it: the walk must not read that library.
+//! What another thread unmaps is near a stack, or its addresses are on it: the walk must not be the end of the program.
 
-use super::{Stack, stacks_of};
+use super::{Stack, names_of_frames, stacks_of};
 use crate::harness::{Program, TestDirectory};
 
 /// The stacks of a case, which ends as it does natively.
@@ -15,12 +15,30 @@ fn stacks(case: &str) -> Vec<Stack> {
     let test = TestDirectory::new("stack-reloads");
     let traced = test.traced(&program).arg(case).env("PLUGIN", plugin.path()).env("THR_TRACE_STACK", "32").run();
     traced.success();
-    assert_eq!(traced.stdout_text(), "20000\n");
+    assert_eq!(traced.stdout_text(), "50000\n");
     stacks_of(&test.merged(), "mutex_trylock")
 }
 
 /// The linker has opened it after the libraries that the program needs, and does not hold it.
 #[test]
 fn a_library_that_a_constructor_has_opened_is_not_taken_for_one_that_stays() {
-    assert_eq!(stacks("table").len(), 20_000);
+    assert_eq!(stacks("table").len(), 50_000);
+}
+
+#[test]
+fn a_false_frame_in_a_closed_library_is_not_read() {
+    for case in ["pointer", "filtered"] {
+        assert_eq!(stacks(case).len(), 50_000, "{case}");
+    }
+}
+
+/// The return address of the coroutine's function would be in it.
+#[test]
+fn memory_above_a_coroutines_stack_is_not_the_threads() {
+    let program = Program::with_flags("stack/neighbours.c", &["-O1", "-pthread"]);
+    let test = TestDirectory::new("stack-neighbours");
+    let traced = test.traced(&program).env("THR_TRACE_STACK", "32").env("THR_TRACE_RING", "1M").run();
+    traced.success();
+    assert_eq!(traced.stdout_text(), "200000\n");
+    assert_eq!(names_of_frames(&test)[..2], ["fail", "coroutine"]);
 }

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::{arch::global_asm, ffi::CStr};
 
 #[cfg(not(test))]
-use crate::sys::{elf, own_exports, unwind_sections};
+use crate::sys::{elf, own_exports, stack, unwind_sections};
 
 // A pointer to an indirect function: its resolver is called when everything else in the library has been relocated.
 #[cfg(not(test))]
@@ -57,6 +57,7 @@ extern "C" fn relocated() -> usize {
     UNTIL_MERGED.hide_absent();
     LATER.hide_absent();
     unwind_sections::note_start();
+    stack::note_first_thread();
     // ORDERING: Relaxed; no other thread runs while the dynamic linker relocates libraries.
     IS_RELOCATED.store(true, Relaxed);
     RESOLVED

@@ -30,6 +30,7 @@ fn take_slot_for(lwp: u32, tid: u64, write_through: bool, process: WorkingProces
 
 /// A slot that this thread owns.
 fn adopt_slot(process: WorkingProcess) -> Option<Slot> {
+    sys::stack::forget_own_stack();
     let slot = take_slot_for(thread_id(), pthread_self(), process_state::writes_through(), process)?;
     // Set again: the final flush may have begun, or the slot become stale, after the word was read and before the slot got an
     // owner.

@@ -103,6 +103,27 @@ pub fn is_readable(address: usize) -> bool {
     result == Err(Errno(libc::EINVAL))
 }
 
+/// Lets the kernel copy from this process's memory, as far as that is there. `thread` is the ID of one of its threads.
+///
+/// # Safety
+/// `to` must have room for `length` bytes.
+pub(super) unsafe fn copy_memory(thread: u32, to: *mut u8, from: *const u8, length: usize) -> Result<usize> {
+    let [to, from] = [to, from.cast_mut()].map(|start| libc::iovec { iov_base: start.cast(), iov_len: length });
+    let arguments = [thread as usize, (&raw const to).addr(), 1, (&raw const from).addr(), 1];
+    // SAFETY: the kernel writes to `to`, which has room by the caller, and reads what can be read.
+    unsafe { call(libc::SYS_process_vm_readv, arguments) }
+}
+
+/// Four words from an address on, as [`copy_memory`] copies them: they may be unmapped at the same time. `None` also where the kernel
+/// has no such call.
+pub fn copied_words(thread: u32, address: usize) -> Option<[u64; 4]> {
+    let mut words = [0; 4];
+    let (from, length) = (core::ptr::without_provenance(address), size_of_val(&words));
+    // SAFETY: the room is that of the words.
+    let copied = unsafe { copy_memory(thread, words.as_mut_ptr().cast(), from, length) };
+    (copied == Ok(length)).then_some(words)
+}
+
 /// Announces that [`barrier`] will be used.
 pub fn register_barrier() -> Result {
     // SAFETY: no memory is involved.

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use libc::sock_fprog;
 
 use super::call::{Errno, Result, call};
-use super::memory::map_anonymous;
+use super::memory::{copy_memory, map_anonymous};
 use super::seccomp_filter::Filter;
 
 /// A filter was in force when the program began, as it always is in a container.
@@ -42,12 +42,10 @@ pub fn copy_filter(program: *const sock_fprog) -> Result<&'static Filter> {
 
 /// Copies memory that the host has named, if it is there.
 fn copy_from_host(to: *mut u8, from: *const u8, length: usize) -> Result {
-    let own = libc::iovec { iov_base: to.cast(), iov_len: length };
-    let hosts = libc::iovec { iov_base: from.cast_mut().cast(), iov_len: length };
-    // SAFETY: the kernel writes to `to`, which the callers own, and reads what can be read.
+    // SAFETY: the first call takes no pointer; the callers own `to`.
     let copied = unsafe {
-        let pid = call(libc::SYS_getpid, []).unwrap_or(0);
-        call(libc::SYS_process_vm_readv, [pid, &raw const own as usize, 1, &raw const hosts as usize, 1])
+        let process = call(libc::SYS_getpid, []).unwrap_or(0) as u32;
+        copy_memory(process, to, from, length)
     };
     match copied {
         Ok(copied) if copied == length => Ok(()),

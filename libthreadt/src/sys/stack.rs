@@ -10,6 +10,7 @@
 
 use core::arch::asm;
 use core::ops::Range;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use super::memory::PAGE;
 use super::process::signal_stack;
@@ -109,6 +110,59 @@ pub fn end_of_stack_above(address: usize) -> usize {
     let ends = [thread_pointer(), unsafe { __libc_stack_end }];
     let end = ends.into_iter().filter(|end| *end > address).min();
     end.unwrap_or(address.saturating_add(OTHER_STACK_MAX)) & !7
+}
+
+/// Where threads' own stacks begin, as far as that is known, each at the place of its thread pointer: the number of the lowest page, and
+/// above it a hash of the thread pointer. They are looked at again and again.
+static OWN_STACKS: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
+const PAGE_NUMBER_BITS: u32 = 36;
+
+/// The place of a thread pointer among [`OWN_STACKS`], and its hash.
+fn own_stack_of(pointer: usize) -> (&'static AtomicU64, u64) {
+    let hash = (pointer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (&OWN_STACKS[hash as usize >> 56], hash << 8 >> (PAGE_NUMBER_BITS + 8) << PAGE_NUMBER_BITS)
+}
+
+/// The thread pointer of the program's first thread, whose stack does not end there.
+static FIRST_POINTER: AtomicUsize = AtomicUsize::new(0);
+
+/// The calling thread is the program's first one.
+pub fn note_first_thread() {
+    FIRST_POINTER.store(thread_pointer(), Relaxed);
+}
+
+/// A thread is new: an ended one may have had its thread pointer, and a larger stack.
+pub fn forget_own_stack() {
+    own_stack_of(thread_pointer()).0.store(0, Relaxed);
+}
+
+/// Whether everything from an address to `end`, which is [`end_of_stack_above`] it, is certainly the thread's own stack.
+pub fn is_own_up_to(address: usize, end: usize) -> bool {
+    /// Nothing is mapped so near below the first thread's stack (mmap_base, arch/x86/mm/mmap.c).
+    const FIRST_MAX: usize = 64 << 20;
+    /// Between the stacks of other threads and what is below them is a page that cannot be read.
+    const PROBED_MAX: usize = 8 << 20;
+    // SAFETY: as in `is_on_own_stack`.
+    if end == unsafe { __libc_stack_end } & !7 {
+        return end - address <= FIRST_MAX;
+    }
+    let pointer = thread_pointer();
+    if end != pointer & !7 || pointer == FIRST_POINTER.load(Relaxed) {
+        return false;
+    }
+    let (place, hash) = own_stack_of(end);
+    // ORDERING: Relaxed; the word is all that is known, and another thread's has another hash.
+    let noted = place.load(Relaxed);
+    let page_number = noted & ((1 << PAGE_NUMBER_BITS) - 1);
+    let known = if noted ^ page_number == hash && noted != 0 { page_number as usize * PAGE } else { end };
+    if address >= known {
+        return true;
+    }
+    let is_own = known - address <= PROBED_MAX && is_mapped(address, known);
+    if is_own {
+        place.store(hash | (address / PAGE) as u64, Relaxed);
+    }
+    is_own
 }
 
 /// Whether all pages from one address to another can be read: stacks end in pages that cannot.

@@ -19,12 +19,12 @@ pub fn note_start() {
 /// Of each object that was loaded at the start: where it is mapped, and where its `.eh_frame_hdr` is. The linker never closes them.
 pub fn of_objects_at_start() -> impl Iterator<Item = (Range<usize>, usize)> {
     let last = LAST_AT_START.load(Relaxed);
-    let mut is_behind = last == 0;
-    // New entries are put behind the last one.
-    let at_start = objects().take_while(move |object| {
-        let is_one = !is_behind;
-        is_behind |= (&raw const **object).addr() == last;
-        is_one
+    let (mut objects, mut is_behind) = (objects(), last == 0);
+    // New entries are put behind the last one. They are not looked at: another thread may close what they are of.
+    let at_start = core::iter::from_fn(move || {
+        let object = if is_behind { None } else { objects.next() }?;
+        is_behind = (&raw const *object).addr() == last;
+        Some(object)
     });
     at_start.filter_map(LinkMap::tables).filter_map(|object| {
         let headers = object.program_headers()?;

@@ -1,8 +1,10 @@
-//! Memory that others made: a stack, or a module's unwind sections. Each page is probed before it is read.
+//! Memory that others made: a stack, or a module's unwind sections. Each page is probed before it is read; what another thread may
+//! unmap meanwhile is copied by the kernel.
 
 use core::ops::Range;
 
-use crate::sys::{PAGE, is_readable};
+use crate::sys::stack::{end_of_stack_above, is_own_up_to};
+use crate::sys::{PAGE, copied_words, is_readable, seccomp, thread_id};
 
 /// A range of memory, of which any part may be unreadable.
 #[derive(Clone, Debug)]
@@ -10,19 +12,74 @@ pub struct BoundedMemory {
     range: Range<usize>,
     /// Pages that can be read: the one that was probed last, and those around it that were probed before.
     readable: Range<usize>,
+    /// What the kernel has copied, if it copies what is read.
+    copy: Option<Copy>,
+}
+
+/// Words that the kernel has copied.
+#[derive(Clone, Debug)]
+struct Copy {
+    /// The ID of a thread of this process.
+    thread: u32,
+    /// Where the words are; a multiple of their size.
+    place: usize,
+    words: [u64; 4],
+}
+
+impl Copy {
+    const SIZE: usize = 32;
+
+    /// The word that has an address.
+    #[inline(never)]
+    fn word(&mut self, address: usize) -> Option<u64> {
+        let place = address & !(Copy::SIZE - 1);
+        if self.place != place {
+            self.words = copied_words(self.thread, place)?;
+            self.place = place;
+        }
+        self.words.get(address / 8 % 4).copied()
+    }
 }
 
 impl BoundedMemory {
     /// The memory of this range.
     pub fn new(range: Range<usize>) -> BoundedMemory {
-        BoundedMemory { range, readable: 0..0 }
+        BoundedMemory { range, readable: 0..0, copy: None }
+    }
+
+    /// As [`BoundedMemory::new`], of memory that another thread may unmap at any time: bytes are read from copies. `None` where the kernel
+    /// makes none, and where a seccomp filter is in force, which may kill for the question.
+    #[cold]
+    pub fn copied(range: Range<usize>) -> Option<BoundedMemory> {
+        if seccomp::has_filter() {
+            return None;
+        }
+        let thread = thread_id();
+        let own = [1; 4];
+        let words = copied_words(thread, own.as_ptr().addr()).filter(|words| *words == own)?;
+        // No words are there: it is no multiple of their size.
+        Some(BoundedMemory { copy: Some(Copy { thread, place: 1, words }), ..BoundedMemory::new(range) })
+    }
+
+    /// The stack above an address of it. What is not certainly the thread's own is copied, where that is possible: what is above a
+    /// coroutine's stack may be other threads'. `is_running`: the address is in the frame of a function that is running, which does not
+    /// have to be probed.
+    pub fn of_stack(start: usize, is_running: bool) -> BoundedMemory {
+        let end = end_of_stack_above(start);
+        let copied = || BoundedMemory::copied(start..end);
+        if !is_own_up_to(start, end)
+            && let Some(memory) = copied()
+        {
+            return memory;
+        }
+        if is_running { BoundedMemory::beginning_readable(start..end) } else { BoundedMemory::new(start..end) }
     }
 
     /// As [`BoundedMemory::new`]; the range begins in the stack frame of a function that is running, and so does not have to be
     /// probed there.
-    pub fn beginning_readable(range: Range<usize>) -> BoundedMemory {
+    fn beginning_readable(range: Range<usize>) -> BoundedMemory {
         let page = range.start & !(PAGE - 1);
-        BoundedMemory { range, readable: page..page.saturating_add(PAGE) }
+        BoundedMemory { readable: page..page.saturating_add(PAGE), ..BoundedMemory::new(range) }
     }
 
     /// Where the range ends.
@@ -33,7 +90,11 @@ impl BoundedMemory {
     /// Up to where it can be read from its beginning on, without another probe. What is there may end before the beginning.
     #[inline(always)]
     pub fn readable_end(&self) -> usize {
-        if self.readable.contains(&self.range.start) { self.readable.end.min(self.range.end) } else { 0 }
+        if self.copy.is_none() && self.readable.contains(&self.range.start) {
+            self.readable.end.min(self.range.end)
+        } else {
+            0
+        }
     }
 
     /// Whether all pages from the range's beginning to an address can be read, as those of one stack can: between two stacks there is
@@ -64,11 +125,17 @@ impl BoundedMemory {
     /// The byte at an address.
     #[inline]
     pub fn byte(&mut self, address: usize) -> Option<u8> {
-        if !self.range.contains(&address) || !self.is_page_readable(address) {
+        if !self.range.contains(&address) {
             return None;
         }
-        // SAFETY: the kernel has read from this page. Stacks and modules stay while this thread runs on them. Of modules without a frame
-        // only those are read that were loaded at the start, which stay, too (`return_address`).
+        if let Some(copy) = &mut self.copy {
+            return Some((copy.word(address)? >> (8 * (address & 7))) as u8);
+        }
+        if !self.is_page_readable(address) {
+            return None;
+        }
+        // SAFETY: the kernel has read from this page. This thread's stack stays, and so do modules with a frame on it, and those that
+        // were loaded at the start; others are copied (`LoadedModule::memory`).
         Some(unsafe { (address as *const u8).read_volatile() })
     }
 
@@ -76,7 +143,13 @@ impl BoundedMemory {
     #[inline]
     pub fn word(&mut self, address: usize) -> Option<usize> {
         let is_within = address >= self.range.start && self.range.end.saturating_sub(address) >= 8;
-        if !address.is_multiple_of(8) || !is_within || !self.is_page_readable(address) {
+        if !address.is_multiple_of(8) || !is_within {
+            return None;
+        }
+        if let Some(copy) = &mut self.copy {
+            return Some(copy.word(address)? as usize);
+        }
+        if !self.is_page_readable(address) {
             return None;
         }
         // SAFETY: as in `byte`; an aligned word is within one page.

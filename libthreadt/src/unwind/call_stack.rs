@@ -4,11 +4,11 @@ use super::bounded_memory::BoundedMemory;
 use super::caller::{FrameRegisters, caller_by_call, caller_by_rule, caller_by_usual_rule};
 use super::eh_frame;
 use super::frame_pointer::caller_by_frame_pointer;
+use super::framed_modules::FramedModules;
 use super::loaded_module::LoadedModule;
 use super::rule::{SavedAt, UnwindRule};
 use super::rule_cache::{ModuleKey, cache_rule, cached_rule};
 use crate::sys::is_readable;
-use crate::sys::stack::end_of_stack_above;
 
 /// The most frames that are visited, with those of this library, which are left out. A longer stack is cut.
 const VISITED_MAX: u32 = 128;
@@ -48,19 +48,32 @@ pub struct CallStack {
     visits_left: u32,
     is_cut: bool,
     code_of_no_module: Option<usize>,
+    /// Unwind information has led from the innermost frame to this one, so that it is one.
+    is_certain: bool,
+    framed: FramedModules,
+    /// Nothing of the module may be read, and no rule of it used: it may be closed at any time.
+    is_unreadable: bool,
 }
 
 impl CallStack {
     /// The stack above a frame of this thread whose function has called the present one.
     pub fn above(registers: FrameRegisters) -> CallStack {
+        let module = LoadedModule::at(registers.rip.wrapping_sub(1));
+        let mut framed = FramedModules::default();
+        if let Some(module) = &module {
+            framed.add(module.identity);
+        }
         CallStack {
             registers,
-            stack: BoundedMemory::beginning_readable(registers.rsp..end_of_stack_above(registers.rsp)),
-            module: LoadedModule::at(registers.rip.wrapping_sub(1)),
+            stack: BoundedMemory::of_stack(registers.rsp, true),
+            module,
             is_interrupted: false,
             visits_left: VISITED_MAX,
             is_cut: false,
             code_of_no_module: None,
+            is_certain: true,
+            framed,
+            is_unreadable: false,
         }
     }
 
@@ -123,7 +136,8 @@ impl CallStack {
     #[inline(never)]
     fn follow_usual_rules(&mut self, places: &mut [u64]) -> (usize, Stop) {
         let mut frame = self.registers;
-        let module = self.module.as_ref().filter(|_| !self.is_interrupted && frame.rsp.is_multiple_of(8));
+        let module =
+            self.module.as_ref().filter(|_| !self.is_interrupted && !self.is_unreadable && frame.rsp.is_multiple_of(8));
         let Some(key) = module.and_then(ModuleKey::of) else {
             return (0, Stop::Unusual);
         };
@@ -154,16 +168,21 @@ impl CallStack {
 
     /// Goes from the frame to its caller's.
     fn visit_caller(&mut self) -> Visit {
+        if self.is_unreadable {
+            return Visit::Lost;
+        }
         let address = if self.is_interrupted { self.registers.rip } else { self.registers.rip.wrapping_sub(1) };
         let key = self.module.as_ref().and_then(ModuleKey::of);
         let cached = key.and_then(|key| cached_rule(key, address.wrapping_add(1)));
-        let new_rule = || new_rule_in(self.module.as_ref()?, key, address);
+        let new_rule = || new_rule_in(self.module.as_ref()?, &self.framed, key, address);
         let rule = cached.and_then(|(rule, _)| rule.unpack()).or_else(new_rule);
         let caller = match rule {
             Some(rule) if rule.return_address.place == SavedAt::Undefined => return Visit::Outermost,
             Some(rule) => caller_by_rule(&mut self.stack, &self.registers, &rule).map(|it| (it, rule.is_signal_frame)),
-            None if self.is_nowhere() => caller_by_call(&mut self.stack, &self.registers).map(|it| (it, false)),
-            None => caller_by_frame_pointer(&mut self.stack, &self.registers).map(|it| (it, false)),
+            None if self.is_nowhere() => {
+                caller_by_call(&mut self.stack, &self.registers, &self.framed).map(|it| (it, false))
+            }
+            None => caller_by_frame_pointer(&mut self.stack, &self.registers, &self.framed).map(|it| (it, false)),
         };
         match caller {
             Some((caller, is_interrupted)) => self.enter(caller, is_interrupted, rule.is_some()),
@@ -181,10 +200,15 @@ impl CallStack {
         if caller.rip == 0 && is_by_rule && !is_interrupted {
             return Visit::Outermost;
         }
+        self.is_certain &= is_by_rule;
         let address = if is_interrupted { caller.rip } else { caller.rip.wrapping_sub(1) };
         // A module with a frame on the stack stays loaded: one that has been found has not to be looked up again.
         if !self.module.as_ref().is_some_and(|module| module.range.contains(&address)) {
             self.module = LoadedModule::at(address);
+            match &self.module {
+                Some(module) if self.is_certain => self.framed.add(module.identity),
+                module => self.is_unreadable = module.as_ref().is_some_and(|module| !module.can_be_read(&self.framed)),
+            }
             if self.module.is_none() && self.code_of_no_module.is_none() && caller.rip != 0 {
                 self.code_of_no_module = Some(address);
             }
@@ -195,7 +219,7 @@ impl CallStack {
         }
         if is_interrupted {
             // On another stack, if the handler is on the alternate one. Nothing of it has been probed.
-            self.stack = BoundedMemory::new(caller.rsp..end_of_stack_above(caller.rsp));
+            self.stack = BoundedMemory::of_stack(caller.rsp, false);
         } else {
             self.stack.begin_at(caller.rsp);
         }
@@ -214,8 +238,13 @@ impl Iterator for CallStack {
 }
 
 /// The rule of an address in a module, from its unwind information; `None` if it has none there. It is cached by the module's key.
-fn new_rule_in(module: &LoadedModule, key: Option<ModuleKey>, address: usize) -> Option<UnwindRule> {
-    let rule = eh_frame::rule_of(&mut module.unwind_sections(), module.eh_frame_header, address)?;
+fn new_rule_in(
+    module: &LoadedModule,
+    framed: &FramedModules,
+    key: Option<ModuleKey>,
+    address: usize,
+) -> Option<UnwindRule> {
+    let rule = eh_frame::rule_of(&mut module.unwind_sections(framed)?, module.eh_frame_header, address)?;
     if let (Some(key), Some(packed)) = (key, rule.pack()) {
         cache_rule(key, address.wrapping_add(1), packed);
     }

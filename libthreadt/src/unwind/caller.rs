@@ -1,6 +1,7 @@
 //! From the registers of a frame to those of its caller.
 
 use super::bounded_memory::BoundedMemory;
+use super::framed_modules::FramedModules;
 use super::loaded_module::LoadedModule;
 use super::return_address::is_return_address;
 use super::rule::{CfaBase, PackedRule, SavedAt, SavedRegister, UnwindRule, UsualShape};
@@ -108,10 +109,14 @@ pub fn caller_by_usual_rule(
 
 /// The registers of the caller of code that is not there: the call has put the return address on the stack, and nothing was executed
 /// since. `None` if it was not called by a module: a function may have returned to there.
-pub fn caller_by_call(stack: &mut BoundedMemory, registers: &FrameRegisters) -> Option<FrameRegisters> {
+pub fn caller_by_call(
+    stack: &mut BoundedMemory,
+    registers: &FrameRegisters,
+    framed: &FramedModules,
+) -> Option<FrameRegisters> {
     let rip = stack.word(registers.rsp)?;
     let module = LoadedModule::at(rip.wrapping_sub(1))?;
-    is_return_address(&module, rip)?.then_some(FrameRegisters { rip, rsp: registers.rsp + 8, ..*registers })
+    is_return_address(&module, rip, framed)?.then_some(FrameRegisters { rip, rsp: registers.rsp + 8, ..*registers })
 }
 
 #[cfg(test)]

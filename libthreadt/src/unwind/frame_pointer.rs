@@ -7,6 +7,7 @@
 
 use super::bounded_memory::BoundedMemory;
 use super::caller::FrameRegisters;
+use super::framed_modules::FramedModules;
 use super::loaded_module::LoadedModule;
 use super::return_address::is_return_address;
 
@@ -17,7 +18,11 @@ const FRAME_MAX: usize = 4096;
 /// is aligned to 16 bytes.
 ///
 /// The outermost function of a coroutine may have the rbp of who made the coroutine. So what is not on this stack is not followed.
-pub fn caller_by_frame_pointer(stack: &mut BoundedMemory, registers: &FrameRegisters) -> Option<FrameRegisters> {
+pub fn caller_by_frame_pointer(
+    stack: &mut BoundedMemory,
+    registers: &FrameRegisters,
+    framed: &FramedModules,
+) -> Option<FrameRegisters> {
     let FrameRegisters { rip, rsp, rbp, .. } = *registers;
     if rbp < rsp || rbp - rsp > FRAME_MAX || !rbp.is_multiple_of(16) {
         return None;
@@ -29,22 +34,24 @@ pub fn caller_by_frame_pointer(stack: &mut BoundedMemory, registers: &FrameRegis
     let is_generated = LoadedModule::at(rip.wrapping_sub(1)).is_none();
     let generated_code = is_generated.then_some(rip);
     for place in (rsp..rbp).step_by(8) {
-        if may_be_return_address(stack.word(place)?, generated_code) {
+        if may_be_return_address(stack.word(place)?, generated_code, framed) {
             return None;
         }
     }
     let caller = FrameRegisters { rip: stack.word(rbp + 8)?, rsp: caller_rsp, rbp: stack.word(rbp)?, rbx: 0 };
-    may_be_return_address(caller.rip, None).then_some(caller)
+    // Here what is not known must not count: rbp may be any number.
+    let module = LoadedModule::at(caller.rip.wrapping_sub(1))?;
+    is_return_address(&module, caller.rip, framed)?.then_some(caller)
 }
 
 /// Whether a word may be one. `generated_code`: where code of no module is that may have been called.
 ///
 /// Code that a compiler generates at run time calls other such code. It may be removed at any time, so its instructions are not read:
 /// any address near it may be one.
-fn may_be_return_address(word: usize, generated_code: Option<usize>) -> bool {
+fn may_be_return_address(word: usize, generated_code: Option<usize>, framed: &FramedModules) -> bool {
     const NEAR: usize = 1 << 20;
     match LoadedModule::at(word.wrapping_sub(1)) {
-        Some(module) => is_return_address(&module, word) != Some(false),
+        Some(module) => is_return_address(&module, word, framed) != Some(false),
         None => generated_code.is_some_and(|code| word.abs_diff(code) < NEAR),
     }
 }

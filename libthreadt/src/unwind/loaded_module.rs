@@ -6,6 +6,7 @@
 use core::ops::Range;
 
 use super::bounded_memory::BoundedMemory;
+use super::framed_modules::FramedModules;
 use crate::glibc::next_functions;
 use crate::sys::{SetOnce, unwind_sections};
 
@@ -89,10 +90,32 @@ impl LoadedModule {
         next_functions::_dl_find_object.is_known()
     }
 
-    /// The memory that may have its unwind sections: offsets from the header have 32 bits.
-    pub fn unwind_sections(&self) -> BoundedMemory {
+    /// Its memory in a range, to be read. Another thread may close it meanwhile, unless it was loaded at the start, or has a frame; then
+    /// the kernel copies what is read. `None` where that is not possible. What has a frame is copied too, where it is possible: frames
+    /// that a wrong rule has led to are none.
+    fn memory(&self, range: Range<usize>, framed: &FramedModules) -> Option<BoundedMemory> {
+        if noted_module(self.range.start).is_some() {
+            return Some(BoundedMemory::new(range));
+        }
+        BoundedMemory::copied(range.clone())
+            .or_else(|| framed.contain(self.identity).then(|| BoundedMemory::new(range)))
+    }
+
+    /// Its code, as [`LoadedModule::memory`].
+    pub fn code(&self, framed: &FramedModules) -> Option<BoundedMemory> {
+        self.memory(self.range.clone(), framed)
+    }
+
+    /// The memory that may have its unwind sections, as [`LoadedModule::memory`]: offsets from the header have 32 bits.
+    pub fn unwind_sections(&self, framed: &FramedModules) -> Option<BoundedMemory> {
         const REACH: usize = 1 << 31;
         let header = self.eh_frame_header;
-        BoundedMemory::new(header.saturating_sub(REACH)..header.saturating_add(REACH))
+        self.memory(header.saturating_sub(REACH)..header.saturating_add(REACH), framed)
+    }
+
+    /// Whether it can be read.
+    #[cold]
+    pub fn can_be_read(&self, framed: &FramedModules) -> bool {
+        framed.contain(self.identity) || self.code(framed).is_some()
     }
 }

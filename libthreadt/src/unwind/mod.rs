@@ -12,7 +12,8 @@
 //! - `eh_frame`: the entry of an address in a module's unwind sections; `cfi` interprets it
 //! - `rule`: where a frame's caller has its registers
 //! - `loaded_module`: the module that has code at an address
-//! - `bounded_memory`: a range of memory of which each page is probed before it is read
+//! - `framed_modules`: the modules that have a frame for certain
+//! - `bounded_memory`: a range of memory of which each page is probed before it is read, or each word copied
 
 mod bounded_memory;
 mod call_stack;
@@ -21,6 +22,7 @@ mod cfi;
 mod closings;
 mod eh_frame;
 mod frame_pointer;
+mod framed_modules;
 mod loaded_module;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests load modules and list them")]

@@ -1,15 +1,13 @@
 //! Whether a word of a stack is a return address, where no unwind information says so: what is before it in the code is a call.
 
 use super::bounded_memory::BoundedMemory;
-use super::loaded_module::{LoadedModule, noted_module};
+use super::framed_modules::FramedModules;
+use super::loaded_module::LoadedModule;
 
-/// Whether a call in the module returns to an address, or a signal handler; `None` if the code there cannot be read. Only modules that
-/// were loaded at the start are read: unlike one with a frame on the stack, another one may be closed by another thread meanwhile. A
-/// byte of an instruction may look like the beginning of a call, so a word that is none may be taken for one, but not the other way
-/// round.
-pub fn is_return_address(module: &LoadedModule, address: usize) -> Option<bool> {
-    noted_module(module.range.start)?;
-    let mut code = BoundedMemory::new(module.range.clone());
+/// Whether a call in the module returns to an address, or a signal handler; `None` if the code there cannot be read. A byte of an
+/// instruction may look like the beginning of a call, so a word that is none may be taken for one, but not the other way round.
+pub fn is_return_address(module: &LoadedModule, address: usize, framed: &FramedModules) -> Option<bool> {
+    let mut code = module.code(framed)?;
     Some(is_behind_call(&mut code, address)? || is_return_from_handler(&mut code, address))
 }
 

@@ -1,5 +1,5 @@
 /* One thread closes and opens the plugin $PLUGIN, again and again; another one, in code without unwind information, fails to lock
- * a mutex 20000 times: `reloads CASE`. It uses nothing of the plugin but addresses.
+ * a mutex 50000 times: `reloads CASE`. It uses nothing of the plugin but addresses.
  *
  * table     they are between its stack pointer and its frame pointer
  * pointer   its frame pointer points to a struct that has one where a return address would be
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { CALLS = 20000, FUNCTIONS = 64 };
+enum { CALLS = 50000, FUNCTIONS = 64 };
 
 extern void *plugin;
 void reload(void);
