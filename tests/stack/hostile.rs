@@ -1,6 +1,6 @@
 //! Where a stack cannot be followed, or must not: the program does what it does natively, and the stack ends, marked.
 
-use super::{Stack, stacks_of};
+use super::{Stack, names_of_frames, stacks_of};
 use crate::harness::{Program, TestDirectory};
 
 /// The stacks of the failed tries of a case, which prints the same natively.
@@ -71,6 +71,17 @@ fn a_stack_at_the_end_of_what_is_mapped_is_left_in_time() {
 fn a_coroutine_does_not_continue_in_its_thread() {
     let [coroutine] = stacks("coroutine").try_into().unwrap();
     assert!(coroutine.is_cut && coroutine.addresses.len() == 2, "{coroutine:x?}");
+}
+
+/// Its frame is on the coroutine's stack, and leads to functions that have returned.
+#[test]
+fn what_a_handler_has_interrupted_that_has_returned_is_not_in_the_stack() {
+    let test = TestDirectory::new("signal-coroutine");
+    let program = Program::with_flags("stack/signal_coroutine.c", &["-O1"]);
+    test.traced(&program).env("THR_TRACE_STACK", "32").run().success();
+    let names = names_of_frames(&test);
+    assert_eq!(names[..2], ["fail", "begin"], "{names:?}");
+    assert!(names.len() <= 4 && names.last().unwrap() == "[could not be followed further]", "{names:?}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ const SEARCH: usize = 64 * 1024;
 /// may be apart, bytes.
 const REACH: usize = 2 << 20;
 /// The flag of an alternate stack (include/uapi/linux/signal.h) that libc does not have.
-const SS_AUTODISARM: u32 = 1 << 31;
+pub const SS_AUTODISARM: u32 = 1 << 31;
 
 unsafe extern "C" {
     static __libc_stack_end: usize;

@@ -6,6 +6,8 @@ use super::loaded_module::LoadedModule;
 use super::return_address::is_return_address;
 use super::rule::{CfaBase, PackedRule, SavedAt, SavedRegister, UnwindRule, UsualShape};
 use super::rule_cache::LikelyCaller;
+use crate::sys::signal_stack;
+use crate::sys::stack::SS_AUTODISARM;
 
 /// The registers of a frame by which its caller's are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +42,9 @@ pub fn caller_by_rule(
     };
     // The end of the frame may be the stack's.
     let is_on_stack = cfa > registers.rsp && cfa <= stack.end();
-    let mut is_elsewhere = || rule.is_signal_frame && is_of_alternate_stack(stack, registers.rsp);
-    if !cfa.is_multiple_of(8) || !(is_on_stack || is_elsewhere()) {
+    let is_reached =
+        if rule.is_signal_frame { is_interrupted(stack, registers.rsp, cfa, is_on_stack) } else { is_on_stack };
+    if !cfa.is_multiple_of(8) || !is_reached {
         return None;
     }
     let mut restored = |saved: SavedRegister, unchanged: usize| {
@@ -62,15 +65,31 @@ pub fn caller_by_rule(
     })
 }
 
-/// Whether a signal's frame, at whose `struct ucontext` rsp is, says that it is on the alternate stack. What was interrupted may be
-/// anywhere then: it is where the thread goes on, and so a stack of this thread.
+/// Whether what a signal's frame has interrupted at `interrupted` goes on when its handler returns; rsp is at the frame's `struct
+/// ucontext`. `is_on_stack`: it is above the frame, and may be on the same stack.
+///
+/// A frame on the alternate stack has interrupted another one, which may be anywhere: it is where the thread goes on, and so a stack of
+/// this thread. But a coroutine may have been begun by a handler, which has returned; it has the handler's stack, and the frame leads to
+/// functions that have returned long ago, maybe of another thread. Then the kernel does not know that stack any more.
 #[cold]
-fn is_of_alternate_stack(stack: &mut BoundedMemory, rsp: usize) -> bool {
-    const START: usize = 16;
-    const SIZE: usize = 32;
-    let (start, size) = (stack.word(rsp.wrapping_add(START)), stack.word(rsp.wrapping_add(SIZE)));
-    // SS_AUTODISARM does not matter: the frame has what was in force before.
-    start.zip(size).is_some_and(|(start, size)| (start..start.saturating_add(size)).contains(&rsp))
+fn is_interrupted(stack: &mut BoundedMemory, rsp: usize, interrupted: usize, is_on_stack: bool) -> bool {
+    let mut field = |offset: usize| stack.word(rsp.wrapping_add(offset));
+    let [start, flags, size] = [16, 24, 32].map(&mut field);
+    let (Some(start), Some(flags), Some(size)) = (start, flags, size) else { return false };
+    let alternate = start..start.saturating_add(size);
+    if !alternate.contains(&rsp) || is_on_stack && alternate.contains(&interrupted) {
+        return is_on_stack;
+    }
+    // The kernel does not write the padding behind the flags. The frame has what was in force before; with this flag it is forgotten
+    // while the handler runs.
+    let is_disarmed = flags as u32 & SS_AUTODISARM != 0;
+    signal_stack().is_ok_and(|present| {
+        if present.ss_flags & libc::SS_DISABLE != 0 {
+            is_disarmed
+        } else {
+            (present.ss_sp.addr(), present.ss_size) == (start, size)
+        }
+    })
 }
 
 /// As [`caller_by_rule`], for a frame whose rsp is a multiple of 8 and from whose rsp to `end` the stack can be read. `None` also if
