@@ -28,10 +28,11 @@ fn a_function_whose_first_instruction_faults_has_its_name() {
     assert_eq!(interrupted_frames("first"), ["first_faults", "call_first_faults", "main"]);
 }
 
-/// There is no frame at the address 0. Elsewhere it has no name.
+/// There is no frame at the address 0, nor behind all others. Elsewhere it has no name.
 #[test]
 fn who_has_called_what_is_no_code_is_in_the_stack() {
     assert_eq!(interrupted_frames("null"), ["call_pointer", "main"]);
+    assert_eq!(interrupted_frames("ones"), ["call_pointer", "main"]);
     assert_eq!(interrupted_frames("wild"), ["[unmapped]", "call_pointer", "main"]);
     let in_handler = interrupted_frames("handler");
     assert_eq!(in_handler.first().map(String::as_str), Some("[unmapped]"));

@@ -112,11 +112,11 @@ impl CallStack {
             self.visits_left = self.visits_left.saturating_sub(1);
             match visit {
                 Visit::Caller if self.module.as_ref().is_some_and(|module| module.is_own) => {}
-                // A call of a null pointer. In a record 0 and 1 are no addresses.
-                Visit::Caller if self.registers.rip == 0 => {}
                 Visit::Caller => {
-                    if let Some(place) = places.get_mut(taken) {
-                        *place = self.registers.rip.wrapping_add(self.is_interrupted.into()) as u64;
+                    let address = self.registers.rip.wrapping_add(self.is_interrupted.into()) as u64;
+                    // In a record 0 and 1 are no addresses: a null pointer was called, or one of which all bits are set.
+                    if let Some(place) = places.get_mut(taken).filter(|_| address > 1) {
+                        *place = address;
                         taken += 1;
                     }
                 }

@@ -2,6 +2,7 @@
  *
  * first     the first instruction of a function faults
  * null      a null pointer is called
+ * ones      a pointer of which all bits are set, as functions return it that have failed
  * wild      a pointer to where no code is
  * returned  a function returns to 0, and what is above its stack is no return address
  * handler   the handler of another signal is where no code is */
@@ -85,6 +86,8 @@ int main(int argc, char **argv)
 		call_first_faults();
 	else if (strcmp(name, "null") == 0)
 		call_pointer(NULL);
+	else if (strcmp(name, "ones") == 0)
+		call_pointer((void *)-1);
 	else if (strcmp(name, "wild") == 0)
 		call_pointer((void *)0x123450);
 	else if (strcmp(name, "returned") == 0)
