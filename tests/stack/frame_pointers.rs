@@ -31,7 +31,22 @@ fn code_that_has_left_the_frame_pointer_alone_ends_the_stack() {
     let interrupted = frames("interrupted");
     assert!(interrupted[1..].starts_with(&["fail_and_end".to_owned()]), "{interrupted:?}");
     assert!(interrupted.ends_with(&["interrupted", CUT].map(str::to_owned)), "{interrupted:?}");
-    for case in ["generated", "generated_caller"] {
+    for case in ["generated", "generated_caller", "far"] {
         assert_eq!(frames(case), ["fail", "[jit]", CUT], "{case}");
     }
+    assert_eq!(frames("calls_module"), ["fail", "no_frame", CUT]);
+}
+
+/// A call names another function than the one that has set up the frame.
+#[test]
+fn a_function_that_was_jumped_to_has_its_callers_caller() {
+    assert_eq!(frames("jumped"), ["fail", "frame", "inner", "outer", "main"]);
+}
+
+/// The frame pointer may be any number, and the word above what it points to the address of a function. A call before that names no
+/// function that has jumped to where the frame is; or it names none.
+#[test]
+fn an_address_behind_a_call_is_no_return_address_for_certain() {
+    assert_eq!(frames("behind_abort"), ["fail", "points_to", CUT]);
+    assert_eq!(frames("behind_call"), ["fail", "points_to", "ends_in_call", CUT]);
 }

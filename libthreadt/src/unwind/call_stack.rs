@@ -6,6 +6,7 @@ use super::eh_frame;
 use super::frame_pointer::caller_by_frame_pointer;
 use super::framed_modules::FramedModules;
 use super::loaded_module::LoadedModule;
+use super::return_address::StackWords;
 use super::rule::{SavedAt, UnwindRule};
 use super::rule_cache::{ModuleKey, cache_rule, cached_rule};
 use crate::sys::is_readable;
@@ -136,8 +137,8 @@ impl CallStack {
     #[inline(never)]
     fn follow_usual_rules(&mut self, places: &mut [u64]) -> (usize, Stop) {
         let mut frame = self.registers;
-        let module =
-            self.module.as_ref().filter(|_| !self.is_interrupted && !self.is_unreadable && frame.rsp.is_multiple_of(8));
+        let is_usual = self.is_certain && !self.is_interrupted && frame.rsp.is_multiple_of(8);
+        let module = self.module.as_ref().filter(|_| is_usual);
         let Some(key) = module.and_then(ModuleKey::of) else {
             return (0, Stop::Unusual);
         };
@@ -182,7 +183,10 @@ impl CallStack {
             None if self.is_nowhere() => {
                 caller_by_call(&mut self.stack, &self.registers, &self.framed).map(|it| (it, false))
             }
-            None => caller_by_frame_pointer(&mut self.stack, &self.registers, &self.framed).map(|it| (it, false)),
+            None => {
+                let module = self.module.as_ref();
+                caller_by_frame_pointer(&mut self.stack, &self.registers, module, &self.framed).map(|it| (it, false))
+            }
         };
         match caller {
             Some((caller, is_interrupted)) => self.enter(caller, is_interrupted, rule.is_some()),
@@ -197,10 +201,15 @@ impl CallStack {
 
     /// Makes the caller's frame the present one. `is_by_rule`: its registers follow from unwind information.
     fn enter(&mut self, caller: FrameRegisters, is_interrupted: bool, is_by_rule: bool) -> Visit {
-        if caller.rip == 0 && is_by_rule && !is_interrupted {
-            return Visit::Outermost;
-        }
         self.is_certain &= is_by_rule;
+        if caller.rip == 0 && is_by_rule && !is_interrupted {
+            // What a wrong frame leads to is often 0.
+            return if self.is_certain { Visit::Outermost } else { Visit::Lost };
+        }
+        let is_none = |rip: usize| StackWords::new(&self.framed).is_return_address(rip) == Some(false);
+        if !self.is_certain && !is_interrupted && is_none(caller.rip) {
+            return Visit::Lost;
+        }
         let address = if is_interrupted { caller.rip } else { caller.rip.wrapping_sub(1) };
         // A module with a frame on the stack stays loaded: one that has been found has not to be looked up again.
         if !self.module.as_ref().is_some_and(|module| module.range.contains(&address)) {

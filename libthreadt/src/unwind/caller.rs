@@ -2,8 +2,7 @@
 
 use super::bounded_memory::BoundedMemory;
 use super::framed_modules::FramedModules;
-use super::loaded_module::LoadedModule;
-use super::return_address::is_return_address;
+use super::return_address::StackWords;
 use super::rule::{CfaBase, PackedRule, SavedAt, SavedRegister, UnwindRule, UsualShape};
 use super::rule_cache::LikelyCaller;
 use crate::sys::signal_stack;
@@ -134,8 +133,11 @@ pub fn caller_by_call(
     framed: &FramedModules,
 ) -> Option<FrameRegisters> {
     let rip = stack.word(registers.rsp)?;
-    let module = LoadedModule::at(rip.wrapping_sub(1))?;
-    is_return_address(&module, rip, framed)?.then_some(FrameRegisters { rip, rsp: registers.rsp + 8, ..*registers })
+    StackWords::new(framed).is_known_return_address(rip).then_some(FrameRegisters {
+        rip,
+        rsp: registers.rsp + 8,
+        ..*registers
+    })
 }
 
 #[cfg(test)]

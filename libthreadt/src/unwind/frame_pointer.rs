@@ -4,12 +4,15 @@
 //! alone, as assembly and generated code do, that is the frame of a function further out, and its caller would be missing. Its own
 //! return address is below that frame then. So rbp is believed only if no word between rsp and the frame may be a return address. One
 //! that an earlier call has left there ends a stack that could have been followed: it is marked, and not wrong.
+//!
+//! Nor must the code use rbp for frames at all: it may hold any number, such as the address of a struct that has a pointer to a function
+//! where the return address would be. So that must be behind a call which may have led to the code.
 
 use super::bounded_memory::BoundedMemory;
 use super::caller::FrameRegisters;
 use super::framed_modules::FramedModules;
 use super::loaded_module::LoadedModule;
-use super::return_address::is_return_address;
+use super::return_address::StackWords;
 
 /// How large a frame may be, bytes: each word of it is examined.
 const FRAME_MAX: usize = 4096;
@@ -21,6 +24,7 @@ const FRAME_MAX: usize = 4096;
 pub fn caller_by_frame_pointer(
     stack: &mut BoundedMemory,
     registers: &FrameRegisters,
+    module: Option<&LoadedModule>,
     framed: &FramedModules,
 ) -> Option<FrameRegisters> {
     let FrameRegisters { rip, rsp, rbp, .. } = *registers;
@@ -31,27 +35,16 @@ pub fn caller_by_frame_pointer(
     if caller_rsp > stack.end() || !stack.is_readable_up_to(caller_rsp) {
         return None;
     }
-    let is_generated = LoadedModule::at(rip.wrapping_sub(1)).is_none();
-    let generated_code = is_generated.then_some(rip);
+    // Code that a compiler generates at run time may be removed at any time.
+    let generated_code = module.is_none().then_some(rip);
+    let mut words = StackWords::new(framed);
     for place in (rsp..rbp).step_by(8) {
-        if may_be_return_address(stack.word(place)?, generated_code, framed) {
+        let word = stack.word(place)?;
+        if !(rsp..caller_rsp).contains(&word) && words.may_be_return_address(word, generated_code) {
             return None;
         }
     }
     let caller = FrameRegisters { rip: stack.word(rbp + 8)?, rsp: caller_rsp, rbp: stack.word(rbp)?, rbx: 0 };
     // Here what is not known must not count: rbp may be any number.
-    let module = LoadedModule::at(caller.rip.wrapping_sub(1))?;
-    is_return_address(&module, caller.rip, framed)?.then_some(caller)
-}
-
-/// Whether a word may be one. `generated_code`: where code of no module is that may have been called.
-///
-/// Code that a compiler generates at run time calls other such code. It may be removed at any time, so its instructions are not read:
-/// any address near it may be one.
-fn may_be_return_address(word: usize, generated_code: Option<usize>, framed: &FramedModules) -> bool {
-    const NEAR: usize = 1 << 20;
-    match LoadedModule::at(word.wrapping_sub(1)) {
-        Some(module) => is_return_address(&module, word, framed) != Some(false),
-        None => generated_code.is_some_and(|code| word.abs_diff(code) < NEAR),
-    }
+    words.is_of_call_to(module, caller.rip).then_some(caller)
 }

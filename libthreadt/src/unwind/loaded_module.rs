@@ -6,6 +6,7 @@
 use core::ops::Range;
 
 use super::bounded_memory::BoundedMemory;
+use super::eh_frame;
 use super::framed_modules::FramedModules;
 use crate::glibc::next_functions;
 use crate::sys::{SetOnce, unwind_sections};
@@ -111,6 +112,13 @@ impl LoadedModule {
         const REACH: usize = 1 << 31;
         let header = self.eh_frame_header;
         self.memory(header.saturating_sub(REACH)..header.saturating_add(REACH), framed)
+    }
+
+    /// Whether it has a rule for an address; `false` if it cannot be read.
+    #[cold]
+    pub fn has_unwind_information(&self, address: usize, framed: &FramedModules) -> bool {
+        let sections = self.unwind_sections(framed);
+        sections.is_some_and(|mut sections| eh_frame::rule_of(&mut sections, self.eh_frame_header, address).is_some())
     }
 
     /// Whether it can be read.

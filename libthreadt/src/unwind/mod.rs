@@ -7,6 +7,7 @@
 //! - `caller`: registers of a frame, and how the caller's follow from them
 //! - `frame_pointer`: the caller of code that has no unwind information
 //! - `return_address`: whether a word of the stack is one, where no unwind information says so
+//! - `called_function`: the function that a call names; `call_instruction` finds the call
 //! - `rule_cache`: the rules of addresses that were met before, of the process
 //! - `closings`: the libraries that are being closed; meanwhile no such rule is used
 //! - `eh_frame`: the entry of an address in a module's unwind sections; `cfi` interprets it
@@ -16,7 +17,9 @@
 //! - `bounded_memory`: a range of memory of which each page is probed before it is read, or each word copied
 
 mod bounded_memory;
+mod call_instruction;
 mod call_stack;
+mod called_function;
 mod caller;
 mod cfi;
 mod closings;
