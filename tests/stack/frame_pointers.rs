@@ -50,3 +50,12 @@ fn an_address_behind_a_call_is_no_return_address_for_certain() {
     assert_eq!(frames("behind_abort"), ["fail", "points_to", CUT]);
     assert_eq!(frames("behind_call"), ["fail", "points_to", "ends_in_call", CUT]);
 }
+
+/// The interrupted function was missing.
+#[test]
+fn what_handlers_return_to_needs_no_unwind_information() {
+    assert_eq!(
+        frames("restorer"),
+        ["fail", "fail_and_end", "restorer", "raise_with_restorer", "inner", "outer", "main"]
+    );
+}

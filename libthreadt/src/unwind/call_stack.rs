@@ -7,7 +7,7 @@ use super::frame_pointer::caller_by_frame_pointer;
 use super::framed_modules::FramedModules;
 use super::loaded_module::LoadedModule;
 use super::return_address::StackWords;
-use super::rule::{SavedAt, UnwindRule};
+use super::rule::{HANDLERS_RETURN, SavedAt, UnwindRule};
 use super::rule_cache::{ModuleKey, cache_rule, cached_rule};
 use crate::sys::is_readable;
 
@@ -180,6 +180,9 @@ impl CallStack {
         let caller = match rule {
             Some(rule) if rule.return_address.place == SavedAt::Undefined => return Visit::Outermost,
             Some(rule) => caller_by_rule(&mut self.stack, &self.registers, &rule).map(|it| (it, rule.is_signal_frame)),
+            None if self.is_return_from_handler() => {
+                caller_by_rule(&mut self.stack, &self.registers, &HANDLERS_RETURN).map(|it| (it, true))
+            }
             None if self.is_nowhere() => {
                 caller_by_call(&mut self.stack, &self.registers, &self.framed).map(|it| (it, false))
             }
@@ -189,9 +192,14 @@ impl CallStack {
             }
         };
         match caller {
-            Some((caller, is_interrupted)) => self.enter(caller, is_interrupted, rule.is_some()),
+            Some((caller, is_interrupted)) => self.enter(caller, is_interrupted, rule.is_some() || is_interrupted),
             None => Visit::Lost,
         }
+    }
+
+    /// Whether the frame is a signal's: its code, without unwind information, is what a handler returns to.
+    fn is_return_from_handler(&self) -> bool {
+        !self.is_interrupted && StackWords::new(&self.framed).is_return_from_handler(self.registers.rip)
     }
 
     /// Whether the frame has executed nothing: the signal was raised because there is no code where it was called.

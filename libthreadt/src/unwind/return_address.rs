@@ -66,6 +66,11 @@ impl<'a> StackWords<'a> {
         is_near || self.is_return_address(word).unwrap_or_else(|| self.last.is_some())
     }
 
+    /// Whether the code at an address is what handlers return to.
+    pub fn is_return_from_handler(&mut self, address: usize) -> bool {
+        self.find(address).0.is_some_and(|code| is_return_from_handler(code, address))
+    }
+
     /// Whether an address in a module is known to be the return address of a call, which may have led to code at another place, that has
     /// no unwind information; `callee` is the module that this is in. What a call names is mostly known. It may be another function,
     /// which has jumped there, but none with unwind information or of another module: behind a function's last call, of one that does

@@ -1,5 +1,15 @@
 //! How the registers of a frame's caller follow from those of the frame.
 
+/// The rule of what a signal handler returns to: rsp is at the kernel's `struct ucontext` then.
+pub const HANDLERS_RETURN: UnwindRule = UnwindRule {
+    base: CfaBase::AtRsp,
+    cfa_offset: 160,
+    rbp: SavedRegister { place: SavedAt::Rsp, offset: 120 },
+    rbx: SavedRegister { place: SavedAt::Rsp, offset: 128 },
+    return_address: SavedRegister { place: SavedAt::Rsp, offset: 168 },
+    is_signal_frame: true,
+};
+
 /// Where the canonical frame address, the caller's stack pointer, is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
