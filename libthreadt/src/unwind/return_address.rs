@@ -18,52 +18,74 @@ pub struct StackWords<'a> {
     last: Option<(LoadedModule, Option<BoundedMemory>)>,
     /// All memory, for code that is in no module, if it can be copied: such code may be removed at any time.
     elsewhere: Option<Option<BoundedMemory>>,
+    /// How many words were asked about, and the last ones that are no return addresses.
+    asked: usize,
+    others: [usize; 4],
 }
 
 impl<'a> StackWords<'a> {
     pub fn new(framed: &'a FramedModules) -> StackWords<'a> {
-        StackWords { framed, last: None, elsewhere: None }
+        StackWords { framed, last: None, elsewhere: None, asked: 0, others: [0; 4] }
     }
 
     /// What the code before an address can be read from, and where its module is mapped.
     fn find(&mut self, address: usize) -> (Option<&mut BoundedMemory>, Option<Range<usize>>) {
         let before = address.wrapping_sub(1);
         if !self.last.as_ref().is_some_and(|(module, _)| module.range.contains(&before)) {
-            self.last = LoadedModule::at(before).map(|module| {
-                let code = module.code(self.framed);
-                (module, code)
-            });
+            let Some(module) = LoadedModule::at(before) else {
+                return (self.elsewhere.get_or_insert_with(|| BoundedMemory::copied(ADDRESSES)).as_mut(), None);
+            };
+            let code = module.code(self.framed);
+            self.last = Some((module, code));
         }
         match &mut self.last {
             Some((module, code)) => (code.as_mut(), Some(module.range.clone())),
-            None if !ADDRESSES.contains(&address) => (None, None),
-            None => (self.elsewhere.get_or_insert_with(|| BoundedMemory::copied(ADDRESSES)).as_mut(), None),
+            None => (None, None),
         }
     }
 
     /// Whether a call returns to an address, or a signal handler; `None` if that cannot be read. A byte of an instruction, and data that
     /// is no code, may look like a call, so a word that is none may be taken for one, but not the other way round.
     pub fn is_return_address(&mut self, address: usize) -> Option<bool> {
+        self.ask(address).0
+    }
+
+    /// As [`StackWords::is_return_address`], and whether the address is in a module.
+    fn ask(&mut self, address: usize) -> (Option<bool>, bool) {
         let (code, module) = self.find(address);
-        let code = code?;
-        match Calls::before(code, address) {
+        let is_in_module = module.is_some();
+        let Some(code) = code else { return (None, is_in_module) };
+        let answer = match Calls::before(code, address) {
             Some(calls) if calls.is_direct || calls.is_indirect => Some(true),
-            None if module.is_some() => None,
+            None if is_in_module => None,
             _ => Some(is_return_from_handler(code, address)),
-        }
+        };
+        (answer, is_in_module)
     }
 
     /// Whether an address is in a module, and certainly behind a call or what a handler returns to.
     pub fn is_known_return_address(&mut self, address: usize) -> bool {
-        self.is_return_address(address) == Some(true) && self.last.is_some()
+        self.ask(address) == (Some(true), true)
     }
 
     /// Whether a word may be a return address. `generated_code`: where code of no module is that may have been called. Such code calls
-    /// other such code, which is mostly near.
+    /// other such code, which is mostly near. After many words any other one may be, since each of them takes some time.
     pub fn may_be_return_address(&mut self, word: usize, generated_code: Option<usize>) -> bool {
         const NEAR: usize = 1 << 20;
-        let is_near = generated_code.is_some_and(|code| word.abs_diff(code) < NEAR);
-        is_near || self.is_return_address(word).unwrap_or_else(|| self.last.is_some())
+        const WORDS_MAX: usize = 64;
+        if !ADDRESSES.contains(&word) || self.others.contains(&word) {
+            return false;
+        }
+        let (answer, is_in_module) = match generated_code {
+            Some(code) if word.abs_diff(code) < NEAR => return true,
+            _ if self.asked >= WORDS_MAX => return true,
+            _ => self.ask(word),
+        };
+        if let Some(place) = self.others.get_mut(self.asked & 3) {
+            *place = word;
+        }
+        self.asked += 1;
+        answer.unwrap_or(is_in_module)
     }
 
     /// Whether the code at an address is what handlers return to.
