@@ -49,16 +49,24 @@ impl BoundedMemory {
 
     /// As [`BoundedMemory::new`], of memory that another thread may unmap at any time: bytes are read from copies. `None` where the kernel
     /// makes none, and where a seccomp filter is in force, which may kill for the question.
-    #[cold]
     pub fn copied(range: Range<usize>) -> Option<BoundedMemory> {
+        let mut memory = BoundedMemory::new(range);
+        memory.copy_from_now_on().then_some(memory)
+    }
+
+    /// Lets the memory be read as that of [`BoundedMemory::copied`]; `false` where that is not possible.
+    #[cold]
+    #[inline(never)]
+    pub fn copy_from_now_on(&mut self) -> bool {
         if seccomp::has_filter() {
-            return None;
+            return false;
         }
         let thread = thread_id();
         let own = [1; 4];
-        let words = copied_words(thread, own.as_ptr().addr()).filter(|words| *words == own)?;
+        let words = copied_words(thread, own.as_ptr().addr()).filter(|words| *words == own);
         // No words are there: it is no multiple of their size.
-        Some(BoundedMemory { copy: Some(Copy { thread, place: 1, words }), ..BoundedMemory::new(range) })
+        self.copy = words.map(|words| Copy { thread, place: 1, words });
+        self.copy.is_some()
     }
 
     /// The stack above an address of it. What is not certainly the thread's own is copied, where that is possible: what is above a
@@ -66,13 +74,12 @@ impl BoundedMemory {
     /// have to be probed.
     pub fn of_stack(start: usize, is_running: bool) -> BoundedMemory {
         let end = end_of_stack_above(start);
-        let copied = || BoundedMemory::copied(start..end);
-        if !is_own_up_to(start, end)
-            && let Some(memory) = copied()
-        {
-            return memory;
+        let mut memory =
+            if is_running { BoundedMemory::beginning_readable(start..end) } else { BoundedMemory::new(start..end) };
+        if !is_own_up_to(start, end) {
+            memory.copy_from_now_on();
         }
-        if is_running { BoundedMemory::beginning_readable(start..end) } else { BoundedMemory::new(start..end) }
+        memory
     }
 
     /// As [`BoundedMemory::new`]; the range begins in the stack frame of a function that is running, and so does not have to be

@@ -198,6 +198,8 @@ impl CallStack {
     }
 
     /// Whether the frame is a signal's: its code, without unwind information, is what a handler returns to.
+    #[cold]
+    #[inline(never)]
     fn is_return_from_handler(&self) -> bool {
         !self.is_interrupted && StackWords::new(&self.framed).is_return_from_handler(self.registers.rip)
     }
@@ -207,6 +209,12 @@ impl CallStack {
         self.is_interrupted && self.module.is_none() && !is_readable(self.registers.rip & !7)
     }
 
+    #[cold]
+    #[inline(never)]
+    fn is_no_return_address(&self, address: usize) -> bool {
+        StackWords::new(&self.framed).is_return_address(address) == Some(false)
+    }
+
     /// Makes the caller's frame the present one. `is_by_rule`: its registers follow from unwind information.
     fn enter(&mut self, caller: FrameRegisters, is_interrupted: bool, is_by_rule: bool) -> Visit {
         self.is_certain &= is_by_rule;
@@ -214,8 +222,7 @@ impl CallStack {
             // What a wrong frame leads to is often 0.
             return if self.is_certain { Visit::Outermost } else { Visit::Lost };
         }
-        let is_none = |rip: usize| StackWords::new(&self.framed).is_return_address(rip) == Some(false);
-        if !self.is_certain && !is_interrupted && is_none(caller.rip) {
+        if !self.is_certain && !is_interrupted && self.is_no_return_address(caller.rip) {
             return Visit::Lost;
         }
         let address = if is_interrupted { caller.rip } else { caller.rip.wrapping_sub(1) };
@@ -261,7 +268,11 @@ fn new_rule_in(
     key: Option<ModuleKey>,
     address: usize,
 ) -> Option<UnwindRule> {
-    let rule = eh_frame::rule_of(&mut module.unwind_sections(framed)?, module.eh_frame_header, address)?;
+    let mut sections = module.unwind_sections();
+    if !module.allow(&mut sections, framed) {
+        return None;
+    }
+    let rule = eh_frame::rule_of(&mut sections, module.eh_frame_header, address)?;
     if let (Some(key), Some(packed)) = (key, rule.pack()) {
         cache_rule(key, address.wrapping_add(1), packed);
     }

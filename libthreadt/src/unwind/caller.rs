@@ -127,6 +127,8 @@ pub fn caller_by_usual_rule(
 
 /// The registers of the caller of code that is not there: the call has put the return address on the stack, and nothing was executed
 /// since. `None` if it was not called by a module: a function may have returned to there.
+#[cold]
+#[inline(never)]
 pub fn caller_by_call(
     stack: &mut BoundedMemory,
     registers: &FrameRegisters,

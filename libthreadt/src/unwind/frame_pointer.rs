@@ -21,6 +21,8 @@ const FRAME_MAX: usize = 4096;
 /// is aligned to 16 bytes.
 ///
 /// The outermost function of a coroutine may have the rbp of who made the coroutine. So what is not on this stack is not followed.
+#[cold]
+#[inline(never)]
 pub fn caller_by_frame_pointer(
     stack: &mut BoundedMemory,
     registers: &FrameRegisters,

@@ -91,34 +91,33 @@ impl LoadedModule {
         next_functions::_dl_find_object.is_known()
     }
 
-    /// Its memory in a range, to be read. Another thread may close it meanwhile, unless it was loaded at the start, or has a frame; then
-    /// the kernel copies what is read. `None` where that is not possible. What has a frame is copied too, where it is possible: frames
-    /// that a wrong rule has led to are none.
-    fn memory(&self, range: Range<usize>, framed: &FramedModules) -> Option<BoundedMemory> {
-        if noted_module(self.range.start).is_some() {
-            return Some(BoundedMemory::new(range));
-        }
-        BoundedMemory::copied(range.clone())
-            .or_else(|| framed.contain(self.identity).then(|| BoundedMemory::new(range)))
+    /// Whether its memory may be read, and from now on how. Another thread may close it meanwhile, unless it was loaded at the start, or
+    /// has a frame; then the kernel copies what is read, where that is possible. What has a frame is copied too: frames that a wrong rule
+    /// has led to are none.
+    #[inline(never)]
+    pub fn allow(&self, memory: &mut BoundedMemory, framed: &FramedModules) -> bool {
+        noted_module(self.range.start).is_some() || memory.copy_from_now_on() || framed.contain(self.identity)
     }
 
-    /// Its code, as [`LoadedModule::memory`].
+    /// Its code, if it may be read.
     pub fn code(&self, framed: &FramedModules) -> Option<BoundedMemory> {
-        self.memory(self.range.clone(), framed)
+        let mut code = BoundedMemory::new(self.range.clone());
+        self.allow(&mut code, framed).then_some(code)
     }
 
-    /// The memory that may have its unwind sections, as [`LoadedModule::memory`]: offsets from the header have 32 bits.
-    pub fn unwind_sections(&self, framed: &FramedModules) -> Option<BoundedMemory> {
+    /// The memory that may have its unwind sections: offsets from the header have 32 bits. [`LoadedModule::allow`] says whether it may be
+    /// read.
+    pub fn unwind_sections(&self) -> BoundedMemory {
         const REACH: usize = 1 << 31;
         let header = self.eh_frame_header;
-        self.memory(header.saturating_sub(REACH)..header.saturating_add(REACH), framed)
+        BoundedMemory::new(header.saturating_sub(REACH)..header.saturating_add(REACH))
     }
 
     /// Whether it has a rule for an address; `false` if it cannot be read.
     #[cold]
     pub fn has_unwind_information(&self, address: usize, framed: &FramedModules) -> bool {
-        let sections = self.unwind_sections(framed);
-        sections.is_some_and(|mut sections| eh_frame::rule_of(&mut sections, self.eh_frame_header, address).is_some())
+        let mut sections = self.unwind_sections();
+        self.allow(&mut sections, framed) && eh_frame::rule_of(&mut sections, self.eh_frame_header, address).is_some()
     }
 
     /// Whether it can be read.
