@@ -89,6 +89,11 @@ impl BoundedMemory {
         BoundedMemory { readable: page..page.saturating_add(PAGE), ..BoundedMemory::new(range) }
     }
 
+    /// Whether the kernel copies what is read.
+    pub fn is_copied(&self) -> bool {
+        self.copy.is_some()
+    }
+
     /// Where the range ends.
     pub fn end(&self) -> usize {
         self.range.end

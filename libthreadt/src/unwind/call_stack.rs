@@ -230,7 +230,8 @@ impl CallStack {
         if !self.module.as_ref().is_some_and(|module| module.range.contains(&address)) {
             self.module = LoadedModule::at(address);
             match &self.module {
-                Some(module) if self.is_certain => self.framed.add(module.identity),
+                // What a coroutine's stack has behind its outermost frame may be any word.
+                Some(module) if self.is_certain && !self.stack.is_copied() => self.framed.add(module.identity),
                 module => self.is_unreadable = module.as_ref().is_some_and(|module| !module.can_be_read(&self.framed)),
             }
             if self.module.is_none() && self.code_of_no_module.is_none() && caller.rip != 0 {
@@ -269,7 +270,8 @@ fn new_rule_in(
     address: usize,
 ) -> Option<UnwindRule> {
     let mut sections = module.unwind_sections();
-    if !module.allow(&mut sections, framed) {
+    // Without a key the rules of the frames below were not taken from the cache, which may have wrong ones.
+    if !module.allow(&mut sections, framed, key.is_some()) {
         return None;
     }
     let rule = eh_frame::rule_of(&mut sections, module.eh_frame_header, address)?;
