@@ -25,8 +25,10 @@ use crate::trace::file_handle::DescriptorBudget;
 use crate::trace::hosts::HostTable;
 use crate::trace::inputs::{self, TraceInputs};
 
-/// How many batches of records wait for the analysis at most. A batch of a large trace takes 8 MB.
+/// How many batches of records wait for the analysis at most, and how many records a batch has: 1.1 MiB. A slice of a large trace is
+/// several of them. As one, what waits would be as many slices.
 const BATCHES: usize = 2;
+const BATCH_RECORDS: usize = 1 << 14;
 
 /// The files of a trace, and its processes.
 pub struct AnalysisInputs {
@@ -104,11 +106,14 @@ pub fn for_each_batch(
             };
             let parse: BatchTransform = Some(&parse);
             merge.run_phase(phase, 0..u64::MAX, parse, &mut move |records| {
-                let mut batch = spare.try_recv().unwrap_or_default();
-                batch.clear();
-                batch.reserve_exact(records.len());
-                batch.extend_from_slice(records);
-                Ok(sender.send(batch).is_ok())
+                let is_taken = |records: &[u8]| {
+                    let mut batch = spare.try_recv().unwrap_or_default();
+                    batch.clear();
+                    batch.reserve_exact(records.len());
+                    batch.extend_from_slice(records);
+                    sender.send(batch).is_ok()
+                };
+                Ok(NumericRecord::batches(records, BATCH_RECORDS).all(is_taken))
             })
         });
         let taken = batches.into_iter().try_for_each(|batch| {

@@ -145,6 +145,11 @@ impl NumericRecord {
         bytes.as_chunks::<WIDTH>().0.iter().map(NumericRecord::of)
     }
 
+    /// The numbers of at most so many records each, one after the other.
+    pub fn batches(bytes: &[u8], records: usize) -> impl Iterator<Item = &[u8]> {
+        bytes.chunks(records * WIDTH)
+    }
+
     #[inline(always)]
     fn of(bytes: &[u8; WIDTH]) -> NumericRecord {
         let mut numbers = [0; WIDTH / 8];
@@ -194,5 +199,9 @@ mod tests {
             which: 2,
         };
         assert_eq!(NumericRecord::of_bytes(&bytes).collect::<Vec<_>>(), [first, second]);
+        for records in 1..4 {
+            let batches = NumericRecord::batches(&bytes, records).flat_map(NumericRecord::of_bytes);
+            assert_eq!(batches.collect::<Vec<_>>(), [first, second]);
+        }
     }
 }
