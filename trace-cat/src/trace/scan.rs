@@ -104,6 +104,7 @@ fn chunks(texts: &[Arc<RecordText>], size: u64) -> impl Iterator<Item = ScanChun
 #[derive(Default)]
 struct ChunkScan {
     blocks: Vec<IndexBlock>,
+    records: u64,
     /// The end of the text that the last block covers.
     edge: u64,
     /// The times of the first and of the last record.
@@ -228,13 +229,13 @@ impl ChunkScan {
         let before = self.ends.map_or(0, |(_, last)| last);
         self.descends |= first < before;
         self.ends = Some((self.ends.map_or(first, |(first, _)| first), last));
+        self.records += u64::from(records);
         match self.blocks.last_mut().filter(|_| at < self.edge) {
             Some(block) => {
                 (block.min, block.max) = (block.min.min(first), block.max.max(last));
-                block.records += records;
             }
             None => {
-                self.blocks.push(IndexBlock { at, min: first, max: last, records });
+                self.blocks.push(IndexBlock { at, min: first, max: last });
                 self.edge = edge;
             }
         }
@@ -291,6 +292,7 @@ struct TextScan {
     /// The index of the text.
     text: usize,
     blocks: Vec<IndexBlock>,
+    records: u64,
     /// The time of the last record.
     last: u64,
     descends: bool,
@@ -340,9 +342,9 @@ impl Assembly<'_> {
         }
         let clean = !scanned.dirty && !text.is_growing;
         let mut index = TimeIndex::new(scanned.blocks, scanned.end, !scanned.descends, clean);
-        index.name_lines = scanned.name_lines;
-        let records: u64 = index.blocks.iter().map(|block| u64::from(block.records)).sum();
-        info!("{path}: {records} records in {} runs of blocks, {damages} damages", index.runs().count());
+        (index.records, index.name_lines) = (scanned.records, scanned.name_lines);
+        let (records, runs) = (index.records, index.runs().count());
+        info!("{path}: {records} records in {runs} runs of blocks, {damages} damages");
         self.indexes.push(index);
     }
 
@@ -362,6 +364,7 @@ impl TextScan {
             self.last = last;
         }
         self.blocks.append(&mut chunk.blocks);
+        self.records += chunk.records;
         let more = NAME_LINES_MAX.saturating_sub(self.name_lines.len());
         self.name_lines.extend(chunk.name_lines.into_iter().take(more));
         self.dirty |= chunk.dirty;

@@ -11,8 +11,6 @@ pub struct IndexBlock {
     pub min: u64,
     /// The greatest time of a record.
     pub max: u64,
-    /// How many records there are.
-    pub records: u32,
 }
 
 /// Consecutive blocks whose times ascend: the least time of each is not below the greatest of the block before it.
@@ -46,6 +44,8 @@ pub struct TimeIndex {
     pub ordered: bool,
     /// All of the text consists of records.
     pub clean: bool,
+    /// How many records there are.
+    pub records: u64,
     /// The records that name a thread, if they are collected.
     pub name_lines: Vec<Box<[u8]>>,
 }
@@ -75,7 +75,8 @@ impl TimeIndex {
             runs = Vec::new();
         }
         runs.shrink_to_fit();
-        TimeIndex { ordered: ordered && runs.is_empty(), blocks, runs, end, min, max, clean, name_lines: Vec::new() }
+        let (ordered, records, name_lines) = (ordered && runs.is_empty(), 0, Vec::new());
+        TimeIndex { ordered, blocks, runs, end, min, max, clean, records, name_lines }
     }
 
     /// The least and the greatest time, unless there is no record.
@@ -119,6 +120,12 @@ mod tests {
     use crate::testing::seeded_random::SeededRandom;
 
     #[test]
+    fn a_block_has_a_place_and_two_times() {
+        // A large trace has a million of them.
+        assert_eq!(size_of::<IndexBlock>(), 24);
+    }
+
+    #[test]
     fn a_search_finds_what_inspecting_each_block_finds() {
         let mut random = SeededRandom::seeded("index", 8);
         for _ in 0..2000 {
@@ -126,7 +133,7 @@ mod tests {
             let blocks: Vec<IndexBlock> = (0..random.below(30))
                 .map(|at| {
                     let min = (5 * at + random.below(disorder + 1)) as u64;
-                    IndexBlock { at: 10 * at as u64, min, max: min + random.below(6) as u64, records: 1 }
+                    IndexBlock { at: 10 * at as u64, min, max: min + random.below(6) as u64 }
                 })
                 .collect();
             let index = TimeIndex::new(blocks.clone(), 10 * blocks.len() as u64, true, true);
