@@ -81,8 +81,10 @@ pub fn bounds(inputs: &[MergeInput], limits: &MergeLimits) -> Vec<u64> {
     if least > greatest {
         return Vec::new();
     }
-    // Taking several blocks at a time is precise enough for the size of a slice.
-    let stride = (limits.slice_per_input / limits.block / 4).max(1) as usize;
+    // Taking several blocks at a time is precise enough for the size of a slice. What it lacks may not be too much for a slice: that
+    // would be read again, in two parts.
+    let stride = (limits.slice_per_input / limits.block / 16).max(1) as usize;
+    let most = limits.slice_max - limits.slice_max / 8;
     let mut heap = BinaryHeap::new();
     for (number, input) in inputs.iter().enumerate() {
         for run in input.index.runs() {
@@ -95,8 +97,7 @@ pub fn bounds(inputs: &[MergeInput], limits: &MergeLimits) -> Vec<u64> {
     let mut latest_slice = vec![0; inputs.len()];
     while let Some(Reverse((min, number, block, end))) = heap.pop() {
         let index = &inputs[number].index;
-        let target =
-            (inputs_in_slice * limits.slice_per_input).clamp(limits.slice_min.min(limits.slice_max), limits.slice_max);
+        let target = (inputs_in_slice * limits.slice_per_input).clamp(limits.slice_min.min(most), most);
         if bytes >= target && bounds.last().is_some_and(|&last| last < min) {
             bounds.push(min);
             (bytes, inputs_in_slice) = (0, 0);
@@ -115,4 +116,38 @@ pub fn bounds(inputs: &[MergeInput], limits: &MergeLimits) -> Vec<u64> {
     // Printed times are so small that this does not overflow.
     bounds.push(greatest + 1);
     bounds
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::testing::seeded_random::SeededRandom;
+    use crate::trace::record_text::RecordText;
+    use crate::trace::time_index::{IndexBlock, TimeIndex};
+
+    #[test]
+    fn many_inputs_have_no_more_in_a_slice_than_it_may_have() {
+        const BLOCK: u64 = 100;
+        let mut random = SeededRandom::seeded("slices", 4);
+        let text = Arc::new(RecordText::new("tr".into(), None, 0, false));
+        let input = |_| {
+            let times = (0..200).map(|number| 1000 * number + random.below(900) as u64);
+            let block = |(number, min)| IndexBlock { at: number * BLOCK, min, max: min + 50 };
+            MergeInput::new(
+                text.clone(),
+                TimeIndex::new((0..).zip(times).map(block).collect(), 200 * BLOCK, true, true),
+            )
+        };
+        let inputs: Vec<MergeInput> = (0..64).map(input).collect();
+        let (slice_max, slice_min, slice_per_input) = (64 * BLOCK, BLOCK, 16 * BLOCK);
+        let limits = MergeLimits { block: BLOCK, slice_max, slice_min, slice_per_input, ..MergeLimits::default() };
+        let bounds = bounds(&inputs, &limits);
+        let mut sizes = vec![0; bounds.len() - 1];
+        for block in inputs.iter().flat_map(|input| &input.index.blocks) {
+            sizes[bounds.partition_point(|bound| *bound <= block.min) - 1] += BLOCK;
+        }
+        assert!(sizes.iter().all(|size| *size <= slice_max) && sizes.len() < 64 * 200 / 48, "{sizes:?}");
+    }
 }
