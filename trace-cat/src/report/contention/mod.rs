@@ -14,6 +14,7 @@ mod analysis_parts;
 mod blame;
 mod blame_limits;
 mod blockers;
+mod bucket_counts;
 mod call_sites;
 mod caller_sums;
 mod cancellations;
