@@ -60,6 +60,7 @@ impl Analysis {
             .collect();
         if let Some(order) = &mut self.order {
             (self.cycles, self.cycles_left_out) = order.cycles(&|thread| lives[thread as usize]);
+            order.forget_edges();
         }
     }
 }

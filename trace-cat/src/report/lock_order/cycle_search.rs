@@ -34,7 +34,7 @@ impl LockOrder {
     /// A cycle for each component that has one, and how many components were too large to be searched. `life` is that of a thread.
     pub fn cycles(&mut self, life: &dyn Fn(u32) -> ThreadLife) -> (Vec<LockCycle>, u64) {
         self.phases.finish();
-        let mut keys: Vec<(u32, u32)> = self.edges.keys().copied().collect();
+        let mut keys: Vec<(u32, u32)> = self.edges.keys().collect();
         keys.sort_unstable();
         let mut nodes: Vec<u32> = keys.iter().flat_map(|(from, to)| [*from, *to]).collect();
         nodes.sort_unstable();
@@ -68,7 +68,7 @@ type ObservedThread<'a> = Vec<&'a Observation>;
 
 impl<'a> SearchedEdge<'a> {
     fn new(edge: &'a OrderEdge) -> SearchedEdge<'a> {
-        let mut observations: Vec<&Observation> = edge.observations.iter().collect();
+        let mut observations: Vec<&Observation> = edge.observations().iter().collect();
         observations.sort_by_key(|observation| (observation.exclusion(), observation.thread, observation.first));
         let is_alike = |one: &&Observation, other: &&Observation| one.exclusion() == other.exclusion();
         let of_threads = |alike: &[&'a Observation]| {
@@ -104,10 +104,10 @@ impl<'a> CycleSearch<'a> {
         life: &'a dyn Fn(u32) -> ThreadLife,
         work: usize,
     ) -> CycleSearch<'a> {
-        let edge = |from: usize, to: usize| order.edges.get(&(all_nodes[from], all_nodes[to]));
+        let edge = |from: usize, to: usize| order.edges.get((all_nodes[from], all_nodes[to]));
         let observations = |from: usize| {
             let inner = all_successors[from].iter().filter(|to| component.binary_search(to).is_ok());
-            inner.filter_map(|to| edge(from, *to)).map(|edge| edge.observations.len()).sum::<usize>()
+            inner.filter_map(|to| edge(from, *to)).map(|edge| edge.observations().len()).sum::<usize>()
         };
         // A path begins where there is least to choose from, and what follows is narrowed down to what goes with that.
         let mut component = component.to_vec();

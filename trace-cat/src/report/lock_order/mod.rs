@@ -13,6 +13,7 @@
 
 mod components;
 mod cycle_search;
+mod edge_table;
 mod held_sets;
 mod observations;
 mod thread_phases;

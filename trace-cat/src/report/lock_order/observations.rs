@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::slice::from_ref;
 
 use foldhash::fast::RandomState;
 
+use super::edge_table::EdgeTable;
 use super::held_sets::{HeldSets, exclude_each_other, member};
 use super::thread_phases::ThreadPhases;
 
-/// The most edges that are kept: as many as a hash table of 2^19 places takes; and the most observations of all and of one.
+/// The most edges that are kept: as many as an index of 2^19 places takes; and the most observations of all and of one.
 const EDGES_MAX: usize = 7 << 16;
 const OBSERVATIONS_MAX: usize = 1 << 20;
 const OBSERVATIONS_OF_EDGE: usize = 1 << 16;
@@ -69,7 +71,21 @@ pub struct Observation {
 #[derive(Debug, Default)]
 pub struct OrderEdge {
     pub count: u64,
-    pub observations: Vec<Observation>,
+    kept: KeptObservations,
+}
+
+/// The observations of an edge. Most have one, and half a million edges may have one each.
+#[derive(Debug, Default)]
+enum KeptObservations {
+    #[default]
+    None,
+    One(Observation),
+    Several(Box<ObservationList>),
+}
+
+#[derive(Debug, Default)]
+struct ObservationList {
+    observations: Vec<Observation>,
     recent: u32,
     /// How many observations were replaced.
     replaced: u32,
@@ -77,7 +93,7 @@ pub struct OrderEdge {
     indexes: Option<Box<ObservationIndexes>>,
 }
 
-/// The index of the latest observation with each key. A box of it keeps an edge without small.
+/// The index of the latest observation with each key.
 #[derive(Debug)]
 struct ObservationIndexes(HashMap<ObservationKey, u32, RandomState>);
 
@@ -113,7 +129,7 @@ enum EdgeAddition {
 /// The order in which locks are taken.
 #[derive(Debug, Default)]
 pub struct LockOrder {
-    pub edges: HashMap<(u32, u32), OrderEdge, RandomState>,
+    pub edges: EdgeTable<OrderEdge>,
     pub phases: ThreadPhases,
     held_sets: HeldSets,
     /// The nodes of objects that were initialised again, and the objects of these nodes.
@@ -134,7 +150,7 @@ impl LockOrder {
         };
         let mut members: Vec<u32> = held.iter().map(|lock| member(self.node(lock.object), lock.is_shared)).collect();
         members.sort_unstable();
-        let is_known = |lock: &HeldLock| self.edges.contains_key(&(self.node(lock.object), to));
+        let is_known = |lock: &HeldLock| self.edges.get((self.node(lock.object), to)).is_some();
         let set = match self.edges.len() < EDGES_MAX || held.iter().any(is_known) {
             true => self.held_sets.intern(&members),
             false => None,
@@ -160,17 +176,22 @@ impl LockOrder {
                 knows_others,
             };
             let key = (self.node(lock.object), to);
-            if self.edges.len() >= EDGES_MAX && !self.edges.contains_key(&key) {
+            if self.edges.len() >= EDGES_MAX && self.edges.get(key).is_none() {
                 self.left_out += 1;
                 continue;
             }
-            let edge = self.edges.entry(key).or_default();
+            let edge = self.edges.get_or_add(key);
             match edge.add(observation, self.observations < OBSERVATIONS_MAX) {
                 EdgeAddition::Known => {}
                 EdgeAddition::New => self.observations += 1,
                 EdgeAddition::Replacing => self.left_out += 1,
             }
         }
+    }
+
+    /// Forgets the edges, after cycles have been searched for. How many were left out stays.
+    pub fn forget_edges(&mut self) {
+        (self.edges, self.held_sets) = Default::default();
     }
 
     /// Takes the initialisation of an object: if its address was used before without a destruction, it was another object.
@@ -227,17 +248,49 @@ impl LockOrder {
 }
 
 impl OrderEdge {
+    pub fn observations(&self) -> &[Observation] {
+        match &self.kept {
+            KeptObservations::None => &[],
+            KeptObservations::One(observation) => from_ref(observation),
+            KeptObservations::Several(list) => &list.observations,
+        }
+    }
+
     /// Adds an observation.
     fn add(&mut self, new: Observation, has_room: bool) -> EdgeAddition {
         self.count += 1;
+        match &mut self.kept {
+            KeptObservations::None => {
+                self.kept = KeptObservations::One(new);
+                EdgeAddition::New
+            }
+            KeptObservations::One(known) if known.is_same(&new) => {
+                known.last = new.last;
+                EdgeAddition::Known
+            }
+            KeptObservations::One(known) if !has_room => {
+                *known = new;
+                EdgeAddition::Replacing
+            }
+            KeptObservations::One(known) => {
+                let observations = vec![*known, new];
+                let list = ObservationList { observations, recent: 1, ..ObservationList::default() };
+                self.kept = KeptObservations::Several(Box::new(list));
+                EdgeAddition::New
+            }
+            KeptObservations::Several(list) => list.add(new, has_room),
+        }
+    }
+}
+
+impl ObservationList {
+    fn add(&mut self, new: Observation, has_room: bool) -> EdgeAddition {
         let mut addition = EdgeAddition::Known;
         if !self.observations.get(self.recent as usize).is_some_and(|known| known.is_same(&new)) {
             match self.find(&new) {
                 Some(index) => self.recent = index as u32,
-                None if self.observations.is_empty() || self.observations.len() < OBSERVATIONS_OF_EDGE && has_room => {
+                None if self.observations.len() < OBSERVATIONS_OF_EDGE && has_room => {
                     (self.recent, addition) = (self.observations.len() as u32, EdgeAddition::New);
-                    // Most edges have one, for which the library's rule would be room for four.
-                    self.observations.reserve_exact(if self.observations.is_empty() { 1 } else { 0 });
                     self.observations.push(new);
                 }
                 // The earliest ones stay; of the others, the latest.
@@ -303,7 +356,9 @@ mod tests {
         for thread in (0..100).chain(0..100) {
             add(&mut order, thread);
         }
-        let kept = |order: &LockOrder| (order.edges[&(1, 2)].observations.len(), order.observations, order.left_out);
+        let kept = |order: &LockOrder| {
+            (order.edges.get((1, 2)).unwrap().observations().len(), order.observations, order.left_out)
+        };
         assert_eq!(kept(&order), (100, 100, 0));
         (100..most).for_each(|thread| add(&mut order, thread));
         assert_eq!(kept(&order), (OBSERVATIONS_OF_EDGE, OBSERVATIONS_OF_EDGE, 0));
@@ -312,6 +367,11 @@ mod tests {
         // One that was replaced is another one when it comes again.
         add(&mut order, most / 2);
         assert_eq!(kept(&order).2, 8);
+    }
+
+    #[test]
+    fn an_edge_with_one_observation_takes_little_more_than_that() {
+        assert!(size_of::<OrderEdge>() <= size_of::<Observation>() + 8);
     }
 
     #[test]
@@ -335,6 +395,6 @@ mod tests {
         // One of both is known.
         assert_eq!(take(7, &[0, count + 2]), (EDGES_MAX, 2));
         assert_eq!(take(count + 1, &[5, 6]), (EDGES_MAX, 4));
-        assert_eq!((order.edges[&(0, 7)].count, order.edges[&(0, 8)].count), (2, 1));
+        assert_eq!([(0, 7), (0, 8)].map(|key| order.edges.get(key).unwrap().count), [2, 1]);
     }
 }
