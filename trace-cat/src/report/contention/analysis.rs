@@ -214,7 +214,7 @@ impl Analysis {
             state.may_be_held_elsewhere = self.may_be_inherited(process, address, kind);
             if self.selection.has_times() {
                 let times = &self.selection.times;
-                state.occupancy.log.divided_times = (times.start, Some(times.end));
+                state.occupancy.log.divided_times = Some(Box::new(times.clone()));
             }
             self.objects.push(state)
         });

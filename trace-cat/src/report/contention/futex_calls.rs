@@ -38,7 +38,7 @@ impl Analysis {
                     FutexOperation::TryLock => FutexCall::TryLock,
                     FutexOperation::Unlock => {
                         let unlock = PendingUnlock { thread, site, time: record.time };
-                        self.objects[object as usize].pending_unlock = Some(unlock);
+                        self.objects[object as usize].pending_unlock = Some(Box::new(unlock));
                         FutexCall::Unlock
                     }
                     _ => FutexCall::Requeue(self.requeue((thread, site, record.time), object, value as u32, second)),
@@ -108,7 +108,8 @@ impl Analysis {
 
     /// Takes a release that has succeeded: its call returned so, or somebody has the lock after a wait.
     fn settle_unlock(&mut self, object: u32) {
-        if let Some(PendingUnlock { thread, site, time }) = self.objects[object as usize].pending_unlock.take() {
+        if let Some(unlock) = self.objects[object as usize].pending_unlock.take() {
+            let PendingUnlock { thread, site, time } = *unlock;
             self.release(object, thread, site, Release::Once, time);
             // Those that wait for a condition and then for the lock get it in their turn.
             self.push_wakeup((thread, site, time), object, 1);

@@ -4,7 +4,7 @@ use super::analysis::{Analysis, WaitPlace};
 use super::holds::{FinishedWait, Knowledge, Release, Released};
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind;
-
+use super::small_vectors::push;
 use super::tables::OngoingCall;
 use super::timeline_event::TimelineEvent;
 use super::wait_shares::Holder;
@@ -264,14 +264,8 @@ impl Analysis {
     pub fn open_call(&mut self, thread: u32, record: &NumericRecord, site: u32, object: Option<u32>, waits: bool) {
         let (event, entry) = (record.event, record.time);
         self.note_subject(object, site);
-        self.threads[thread as usize].open.push(OngoingCall {
-            event,
-            entry,
-            site,
-            object,
-            waits,
-            ..OngoingCall::default()
-        });
+        let call = OngoingCall { event, entry, site, object, waits, ..OngoingCall::default() };
+        push(&mut self.threads[thread as usize].open, call);
     }
 
     /// Takes the return record of a call; returns what its entry record showed. Calls that began later have been left by a jump.

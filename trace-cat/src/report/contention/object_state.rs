@@ -7,7 +7,7 @@ use super::futex_state::PendingUnlock;
 use super::histogram::DurationHistogram;
 use super::occupancy::Occupancy;
 use super::wait_shares::Holder;
-use super::wakeups::{Waker, WakeupQueue};
+use super::wakeups::{Waker, Wakeups};
 
 /// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,11 +106,11 @@ pub struct ObjectState {
     pub is_outer: bool,
     pub occupancy: Occupancy,
     /// The waits and wake-ups of a condition, semaphore, barrier or futex word.
-    pub wakeups: WakeupQueue,
+    pub wakeups: Wakeups,
     /// The thread that had it last.
     pub last_holder: Option<u32>,
     /// A release that may have happened.
-    pub pending_unlock: Option<PendingUnlock>,
+    pub pending_unlock: Option<Box<PendingUnlock>>,
     /// The last release, if no later one is missing.
     pub last_release: Option<Waker>,
     /// The last one that ended an exclusive hold.
@@ -161,7 +161,7 @@ impl ObjectState {
             is_inner: false,
             is_outer: false,
             occupancy: Occupancy::default(),
-            wakeups: WakeupQueue::default(),
+            wakeups: Wakeups::default(),
             last_holder: None,
             pending_unlock: None,
             last_release: None,

@@ -3,8 +3,17 @@
 use super::analysis::Analysis;
 use super::holds::Knowledge;
 use super::numeric_record::NumericRecord;
+use super::object_state::ObjectState;
 use super::object_table::ENDED_MAX;
 use super::path_tests::analysed_with_paths;
+use super::wakeups::Wakeups;
+
+/// Of a hundred thousand objects, each byte more is 100 KB of a report.
+#[test]
+fn an_object_takes_640_bytes_and_a_queue_that_it_does_not_have_a_pointer() {
+    assert!(size_of::<ObjectState>() <= 640);
+    assert_eq!(size_of::<Wakeups>(), size_of::<usize>());
+}
 
 const SITE: u64 = 0x500;
 /// How many objects there are: more by this number than are kept.

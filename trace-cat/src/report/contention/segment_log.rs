@@ -1,6 +1,7 @@
 //! The log of an object's occupants while threads wait for it.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::pending_wait::PendingWait;
 use super::small_vectors::push_back;
@@ -17,8 +18,8 @@ pub struct SegmentLog {
     removed: u64,
     /// The end of the log.
     logged_until: u64,
-    /// Only the parts of waits from the first time on and before the second are divided.
-    pub divided_times: (u64, Option<u64>),
+    /// Only the parts of waits in these times are divided, if there are some.
+    pub divided_times: Option<Box<Range<u64>>>,
 }
 
 impl SegmentLog {
@@ -61,7 +62,7 @@ impl SegmentLog {
 
     /// From when on a wait is divided that begins at `now`.
     pub fn divided_from(&self, now: u64) -> u64 {
-        now.max(self.divided_times.0)
+        now.max(self.divided_times.as_ref().map_or(0, |times| times.start))
     }
 
     /// Removes all segments.
@@ -81,7 +82,7 @@ impl SegmentLog {
 
     /// The shares of a wait up to `until`, which is not after the end of the log.
     pub fn shares(&self, wait: &PendingWait, until: u64) -> WaitShares {
-        let until = self.divided_times.1.map_or(until, |end| end.min(until));
+        let until = self.divided_times.as_ref().map_or(until, |times| times.end.min(until));
         let mut shares = wait.shares.clone();
         let mut divided_until = wait.divided_until;
         let first = wait.first.saturating_sub(self.removed) as usize;

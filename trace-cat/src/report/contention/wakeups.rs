@@ -4,6 +4,7 @@
 //! had begun. Who gets a semaphore without waiting takes the latest post, for which a thread that waits may have been woken in vain.
 
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 
 use super::holds::Knowledge;
 
@@ -61,8 +62,26 @@ pub struct IdleWait {
     pub mutex: Option<u32>,
 }
 
-/// The waits and wake-ups of an object.
+/// The waits and wake-ups of an object. Locks have none, and are most of a hundred thousand objects: of these it is a pointer.
 #[derive(Debug, Default)]
+pub struct Wakeups(Option<Box<WakeupQueue>>);
+
+impl Deref for Wakeups {
+    type Target = WakeupQueue;
+
+    fn deref(&self) -> &WakeupQueue {
+        static NONE: WakeupQueue = WakeupQueue::EMPTY;
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl DerefMut for Wakeups {
+    fn deref_mut(&mut self) -> &mut WakeupQueue {
+        self.0.get_or_insert_default()
+    }
+}
+
+#[derive(Debug)]
 pub struct WakeupQueue {
     /// In the order in which they began.
     pub waits: Vec<IdleWait>,
@@ -80,7 +99,23 @@ pub struct WakeupQueue {
     pub last_arrival: Option<Waker>,
 }
 
+impl Default for WakeupQueue {
+    fn default() -> WakeupQueue {
+        WakeupQueue::EMPTY
+    }
+}
+
 impl WakeupQueue {
+    const EMPTY: WakeupQueue = WakeupQueue {
+        waits: Vec::new(),
+        wakeups: VecDeque::new(),
+        remaining: 0,
+        surplus: 0,
+        round: None,
+        has_posts: false,
+        last_arrival: None,
+    };
+
     /// Whether nobody waits, and no wake-up is left.
     pub fn is_quiet(&self) -> bool {
         self.waits.is_empty() && self.wakeups.is_empty()

@@ -169,6 +169,8 @@ impl ThreadActivities {
         if until <= from {
             return;
         }
+        // Ten thousand threads may have sums: twice the room is not needed for one more.
+        current.sums.reserve_exact(current.open.len());
         for index in 0..current.open.len() {
             let hold = current.open[index];
             current.add(hold, until);
@@ -180,5 +182,26 @@ impl ThreadActivities {
         self.log.push(&Activity { thread, from, until, kind, held, uncertain }, &current.sums);
         current.sums.clear();
         current.from = until;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_room_for_the_sums_that_a_stretch_may_have() {
+        let mut activities = ThreadActivities::default();
+        activities.add_thread(1, 0);
+        for time in 1..200 {
+            let object = time as u32;
+            activities.begin_hold(0, 0, 0, 10 * time);
+            activities.begin_hold(0, object, 0, 10 * time);
+            activities.end_hold(0, object, 10 * time + 5);
+            activities.end_hold(0, 0, 10 * time + 7);
+            // One more than a stretch has when it ends.
+            activities.begin_hold(0, 1000, 0, 10 * time + 8);
+        }
+        assert!(activities.threads[0].sums.capacity() <= HELD_MAX + 2);
     }
 }
