@@ -25,14 +25,15 @@ pub const LIST_MAX: usize = 10_000;
 /// Those of `write`.
 pub fn write_document(view: &ReportView, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     let mut text = DocumentText::new(&mut write);
-    Document::new(view, &ListedObjects::separate(view), LIST_MAX).add_to(&mut text)?;
+    Document::new(view, &ListedObjects::separate(view), [LIST_MAX; 2]).add_to(&mut text)?;
     text.finish()
 }
 
-/// The document with lists of at most `list_max` entries, in which the lives of an object are one.
-pub fn summed_document(view: &ReportView, objects: &ListedObjects, list_max: usize) -> Map<String, Value> {
+/// The document with lists of at most so many entries, of holders and wakers of an object at most the second number. The lives of an
+/// object are one.
+pub fn summed_document(view: &ReportView, objects: &ListedObjects, most: [usize; 2]) -> Map<String, Value> {
     let mut members = Map::new();
-    let added = Document::new(view, objects, list_max).add_to(&mut members);
+    let added = Document::new(view, objects, most).add_to(&mut members);
     added.expect("memory takes all");
     members
 }
@@ -40,7 +41,7 @@ pub fn summed_document(view: &ReportView, objects: &ListedObjects, list_max: usi
 /// Gives the first `top` rows of a table, as the document has them, one after the other: a hundred thousand take much memory.
 pub fn for_each_row(view: &ReportView, table: ReportTable, top: usize, take: impl FnMut(Value)) {
     let objects = ListedObjects::separate(view);
-    let mut document = Document::new(view, &objects, top);
+    let mut document = Document::new(view, &objects, [top, LIST_MAX]);
     match table {
         ReportTable::Object => document.rows().map(|row| document.object(row)).for_each(take),
         ReportTable::Thread => document.list("threads", &view.threads, Document::thread).for_each(take),
@@ -55,15 +56,18 @@ pub struct Document<'a> {
     origin: u64,
     /// The most entries of a list.
     list_max: usize,
+    /// The same of an object's lists of holders and wakers.
+    pub callers_max: usize,
     objects: &'a ListedObjects,
     /// How many entries each list lacks.
     left_out: Map<String, Value>,
 }
 
 impl<'a> Document<'a> {
-    fn new(view: &'a ReportView<'a>, objects: &'a ListedObjects, list_max: usize) -> Document<'a> {
+    fn new(view: &'a ReportView<'a>, objects: &'a ListedObjects, most: [usize; 2]) -> Document<'a> {
+        let [list_max, callers_max] = most;
         let origin = view.analysis.span.map_or(0, |span| span.0);
-        Document { view, origin, list_max, objects, left_out: Map::new() }
+        Document { view, origin, list_max, callers_max, objects, left_out: Map::new() }
     }
 
     /// Adds all members. What is left out comes last, when that is known.

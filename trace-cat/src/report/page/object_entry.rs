@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::document::{Document, LIST_MAX};
+use super::document::Document;
 use super::object_rows::ObjectRow;
 use super::view::ranked;
 use crate::report::contention::{DurationSummary, Holder, ObjectKind};
@@ -17,11 +17,12 @@ impl Document<'_> {
         let has_blame = row.has_blame(self.view);
         let only_blocked = self.view.analysis.processes[object.process as usize].knowledge.only_blocked;
         let place = |site: u32| self.view.place(site);
-        let blamed = ranked(figures.blamed.in_order()).into_iter().take(LIST_MAX).map(|(Holder { thread, site }, time)| {
+        let most = self.callers_max;
+        let blamed = ranked(figures.blamed.in_order()).into_iter().take(most).map(|(Holder { thread, site }, time)| {
             json!({ "thread": self.lwp(thread), "pid": self.pid(thread), "site": place(site), "time": time })
         });
         let blamed: Vec<Value> = blamed.collect();
-        let wakers = ranked(figures.wakers.in_order()).into_iter().take(LIST_MAX).map(|((thread, site), count)| {
+        let wakers = ranked(figures.wakers.in_order()).into_iter().take(most).map(|((thread, site), count)| {
             json!({ "thread": self.lwp(thread), "pid": self.pid(thread), "site": place(site), "count": count })
         });
         let worst = figures.worst.iter().map(|wait| {

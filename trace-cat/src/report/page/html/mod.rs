@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use super::document::summed_document;
 use super::object_rows::ListedObjects;
 use super::view::ReportView;
-use page_data::shortened;
+use page_data::{INNER_MAX, shortened};
 
 const TEMPLATE: &str = include_str!("assets/page.html");
 const STYLE: &str = include_str!("assets/style.css");
@@ -35,7 +35,7 @@ const TITLE_MAX: usize = 100;
 /// Appends the page. Its tables have at most `top` rows, and no more than fit into two megabytes.
 pub fn append_html(view: &ReportView, top: Option<usize>, out: &mut Vec<u8>) {
     let listed = ListedObjects::joined(view);
-    let complete = summed_document(view, &listed, ROWS_MAX);
+    let complete = summed_document(view, &listed, [ROWS_MAX, INNER_MAX]);
     let title = escaped(&title(view));
     let mut rows = top.unwrap_or(ROWS_MAX).min(ROWS_MAX);
     loop {

@@ -11,7 +11,7 @@ use crate::report::page::place_sums::{PlaceSum, place_sums};
 use crate::report::page::view::ReportView;
 
 /// The most entries of a list within an entry.
-const INNER_MAX: usize = 8;
+pub const INNER_MAX: usize = 8;
 /// The same for what is on a critical path.
 const PATH_LIST_MAX: usize = 100;
 /// The most characters of a name.
