@@ -15,8 +15,8 @@
 #                 measure what the encoder, a buffer and a flush cost a record
 # make bench-merge
 #                 measure trace-cat beside sort -m and cat, -F text beside babeltrace2, which it installs with LTTng
-#                 (BENCH_ROUNDS, BENCH_RECORDS), reports beside trace-cat (BENCH_ONLY=report only these), and the memory of both
-#                 (BENCH_FILES, BENCH_GIGABYTES)
+#                 (BENCH_ROUNDS, BENCH_RECORDS), reports beside trace-cat (BENCH_ONLY=report only these, in two minutes), and the memory
+#                 of both (BENCH_FILES, BENCH_GIGABYTES; BENCH_MEMORY=RECORDS that of reports; BENCH_ONLY=memory only that)
 # make bench-follow
 #                 measure what trace-cat --follow costs the program, and how soon it prints (BENCH_ROUNDS)
 # make soak       kill, end and fork traced programs by the thousand, for minutes (SOAK, THREADT_SEED)
@@ -112,7 +112,7 @@ bench: all
 	$(CARGO) build --release --locked -p bench
 	@$(RELEASE)/bench $(RELEASE)
 
-export BENCH_RECORDS BENCH_FILES BENCH_GIGABYTES
+export BENCH_RECORDS BENCH_FILES BENCH_GIGABYTES BENCH_MEMORY
 bench-merge: all
 	@sh tests/setup bench
 	@sh tests/bench/merge $(RELEASE)
