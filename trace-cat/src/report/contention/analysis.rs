@@ -17,7 +17,7 @@ use super::table_log::TableLog;
 use super::tables::{Creation, LockByFork, ProgramState, ThreadState};
 use super::timeline_event::TimelineEvent;
 use super::wait_selection::WaitSelection;
-use super::wakeups::{Waker, Wakeup};
+use super::wakeups::Waker;
 use crate::report::critical_path::{CriticalPath, ThreadActivities};
 use crate::report::lock_order::{LockCycle, LockOrder};
 use crate::report::misuse::{ErrorColumns, MisuseTable, SuspectedMisuse};
@@ -58,6 +58,8 @@ pub struct Analysis {
     object_of_address: HashMap<(u32, u64), u32, RandomState>,
     /// IDs of the names that programs have given to objects, by process and address.
     pub object_names: HashMap<(u32, u64), u64, RandomState>,
+    /// The objects that are one lock, which processes share, as a wait has shown, each with the number of one of them.
+    pub shared_locks: HashMap<u32, u32, RandomState>,
     /// How many objects each address of a process has had.
     object_numbers: HashMap<(u32, u64), u32, RandomState>,
     /// Threads of the last records, by the low bits of the LWP: process ID, LWP, thread.
@@ -154,6 +156,7 @@ impl Analysis {
             object_of_address: HashMap::default(),
             object_names: HashMap::default(),
             object_numbers: HashMap::default(),
+            shared_locks: HashMap::default(),
             recent_threads: Box::new([(0, 0, u32::MAX); 256]),
             watches: 0,
             execs: 0,
@@ -386,13 +389,6 @@ impl Analysis {
         figures.add_worst(WorstWait { time: entry, thread, waited, holder, site });
         if let Some(Waker { thread, site, .. }) = waker.filter(|_| self.parts.callers) {
             self.count_waker(object, thread, site);
-        }
-    }
-
-    /// Stops watching the holders of a mutex for wake-ups that are over.
-    pub fn end_watches(&mut self, wakeups: &[Wakeup]) {
-        for (mutex, key) in wakeups.iter().filter_map(|wakeup| wakeup.watch) {
-            self.objects[mutex as usize].occupancy.cancel_wait(key);
         }
     }
 }

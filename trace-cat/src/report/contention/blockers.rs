@@ -51,6 +51,11 @@ impl Analysis {
         call.owner == Some(hold.holder.thread) && hold.from <= call.entry
     }
 
+    /// Whether processes are of several systems, or of several PID namespaces.
+    fn has_several_systems(&self) -> bool {
+        self.processes.windows(2).any(|pair| pair[0].knowledge.system != pair[1].knowledge.system)
+    }
+
     /// Whether the holder still has what a thread waits for in this call, where releases may have no record.
     fn still_holds(&self, thread: u32, call: &OngoingCall, hold: &Hold) -> bool {
         let Some(object) = call.object.filter(|object| self.objects[*object as usize].kind != ObjectKind::Spin) else {
@@ -59,6 +64,10 @@ impl Analysis {
         let holder = hold.holder.thread;
         if self.objects[object as usize].kind == ObjectKind::Once {
             return hold.is_recorded;
+        }
+        // Then the owner's LWP may be that of a thread in another namespace.
+        if self.objects[object as usize].may_be_held_elsewhere && self.has_several_systems() {
+            return false;
         }
         if holder == thread {
             return call.owner == Some(thread);

@@ -60,14 +60,16 @@ fn who_took_a_mutex_that_a_wait_needs_may_have_given_it_back() {
         let lwps = |circle: &Vec<super::BlockedThread>| -> Vec<u32> {
             circle.iter().map(|blocked| analysis.threads[blocked.thread as usize].lwp).collect()
         };
-        assert!(graph.unknown_holders.is_empty(), "{graph:?}");
-        (wrong(&analysis, &graph), graph.undecided.iter().map(lwps).collect::<Vec<_>>())
+        let unknown = graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).sum::<usize>();
+        (wrong(&analysis, &graph), graph.undecided.iter().map(lwps).collect::<Vec<_>>(), unknown)
     };
     // A signal may end the wait if the mutex is free.
-    assert_eq!(found(&[waits, takes, joins]), ((vec![], vec![(2, 1)]), vec![vec![1, 2]]));
-    assert_eq!(found(&[limited, takes, joins]), ((vec![], vec![]), vec![vec![1, 2]]));
-    assert_eq!(found(&[waits, takes, releases, joins]), ((vec![], vec![(2, 1)]), vec![]));
-    assert_eq!(found(&[waits, joins]), ((vec![], vec![(2, 1)]), vec![]));
+    let stuck = (vec![], vec![(2, 1)]);
+    assert_eq!(found(&[waits, takes, joins]), (stuck.clone(), vec![vec![1, 2]], 0));
+    assert_eq!(found(&[limited, takes, joins]), ((vec![], vec![]), vec![vec![1, 2]], 0));
+    // Who joins may have taken it without a record, and then no signal helps.
+    assert_eq!(found(&[waits, takes, releases, joins]), (stuck.clone(), vec![], 1));
+    assert_eq!(found(&[waits, joins]), (stuck, vec![], 1));
 }
 
 /// Who waits until a limit that is over wants its mutex, which somebody may have where acquisitions are not recorded.

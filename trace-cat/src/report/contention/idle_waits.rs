@@ -111,6 +111,13 @@ impl Analysis {
         self.end_watches(&expired);
     }
 
+    /// Stops watching the holders of a mutex for wake-ups that are over.
+    pub fn end_watches(&mut self, wakeups: &[Wakeup]) {
+        for (mutex, key) in wakeups.iter().filter_map(|wakeup| wakeup.watch) {
+            self.objects[mutex as usize].occupancy.cancel_wait(key);
+        }
+    }
+
     /// Takes a signal or broadcast, post or wake-up, for which up to `most` threads wait no longer.
     pub fn wake(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, most: u64) {
         let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);

@@ -142,6 +142,7 @@ impl Analysis {
             parent,
             begin: time,
             forked_at: time,
+            objects_before: self.objects.len(),
             last: time,
             end: ImageEnd::Unknown,
             knowledge,

@@ -210,19 +210,36 @@ impl Analysis {
         }
     }
 
-    /// Takes an unlock by a thread: of what another one has for certain, or waits for although it has it.
+    /// Takes an unlock by a thread: of what another one has for certain, or waits for although it has it. That may be one of another
+    /// process, which has an object of its own for it.
     fn note_handing_on(&mut self, object: u32, thread: u32) {
         let state = &self.objects[object as usize];
-        if state.kind != ObjectKind::Mutex || state.is_handed_on || state.occupancy.depth(thread) > 0 {
+        let may_be = matches!(state.kind, ObjectKind::Mutex | ObjectKind::Spin);
+        if !may_be || state.is_handed_on || state.occupancy.depth(thread) > 0 {
             return;
         }
-        let waits_for_itself = |waiter: u32| {
-            let call = self.threads[waiter as usize].open.last();
-            call.is_some_and(|call| call.object == Some(object) && call.owner == Some(waiter))
+        let mut objects = vec![object];
+        if state.may_be_held_elsewhere {
+            let (address, kind) = state.identity();
+            let is_alike = |other: &u32| {
+                let other = &self.objects[*other as usize];
+                other.kind == kind && other.may_be_held_elsewhere
+            };
+            let others = (0..self.processes.len() as u32).filter_map(|process| self.object_at(process, address));
+            objects.extend(others.filter(is_alike));
+        }
+        let is_another_ones = |object: &u32| {
+            let occupancy = &self.objects[*object as usize].occupancy;
+            let waits_for_itself = |waiter: u32| {
+                let call = self.threads[waiter as usize].open.last();
+                call.is_some_and(|call| call.object == Some(*object) && call.owner == Some(waiter))
+            };
+            let is_owned = occupancy.holds.iter().any(|hold| self.is_certain(*object, hold));
+            is_owned || occupancy.waiting_threads().into_iter().any(waits_for_itself)
         };
-        let is_owned = state.occupancy.holds.iter().any(|hold| self.is_certain(object, hold));
-        let is_handed_on = is_owned || state.occupancy.waiting_threads().into_iter().any(waits_for_itself);
-        self.objects[object as usize].is_handed_on = is_handed_on;
+        if objects.iter().any(is_another_ones) {
+            objects.into_iter().for_each(|object| self.objects[object as usize].is_handed_on = true);
+        }
     }
 
     /// Takes a release. Returns how often the thread had the object.

@@ -85,8 +85,6 @@ pub struct ObjectState {
     pub may_be_held_elsewhere: bool,
     /// The clock of a condition, if its initialisation is recorded.
     pub clock: Option<u64>,
-    /// The number of the objects that are one lock, which processes share, as a wait has shown: that of one of them.
-    pub one_lock: Option<u32>,
     /// It was initialised without attributes, so that it is none for several processes.
     pub has_no_attributes: bool,
     /// A mutex that a thread has unlocked which was not its owner: any thread may be the one that does so.
@@ -149,7 +147,6 @@ impl ObjectState {
             is_shared: false,
             may_be_held_elsewhere: false,
             clock: None,
-            one_lock: None,
             has_no_attributes: false,
             is_handed_on: false,
             may_be_robust: false,

@@ -7,6 +7,19 @@ fn lines(lines: &[&[RecordLine<'static>]]) -> Vec<RecordLine<'static>> {
     lines.concat()
 }
 
+/// The one that enters second overtakes the first one between its record and its call.
+#[test]
+fn who_entered_first_waits_for_one_that_made_calls_since() {
+    let both: &[RecordLine] = &[(10, 1, "1:38:1", &[16, 0]), (11, 2, "1:38:1", &[16, 0])];
+    let inside: &[RecordLine] = &[(12, 2, "2:2:1", &[32])];
+    let (analysis, graph) = analysed_with(&lines(&[&lock(8, 1, &[32]), both, inside]), Knowledge::default());
+    assert_eq!(wrong(&analysis, &graph), (vec![vec![1, 2]], vec![]));
+    let held = graph.deadlocks[0].iter().map(|blocked| {
+        blocked.holds.iter().map(|object| analysis.objects[*object as usize].address).collect::<Vec<u64>>()
+    });
+    assert_eq!(held.collect::<Vec<_>>(), [vec![32], vec![]]);
+}
+
 /// Where the call of the thread that runs it is overwritten.
 #[test]
 fn whether_a_thread_runs_a_routine_or_waits_for_it_may_be_unknown() {

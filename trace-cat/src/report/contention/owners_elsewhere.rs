@@ -2,7 +2,8 @@
 //!
 //! Each process has its own object for a lock that several share, perhaps at another address, and records do not have which memory
 //! is shared. But a thread that begins to wait reads the owner's LWP in the lock (THR_TRACE_DETAIL). If that is a thread of another
-//! process, the memory is shared, unless it is a copy of what an ancestor's thread had locked when it forked.
+//! process, the memory is shared, unless it is a copy of what an ancestor's thread had locked when it forked. Which of the owner's
+//! objects it is, is known if it is older than the processes: then both have it at one address.
 //! What is not recorded of the owner is whether it has released the lock since: that is certain only where its own records show it.
 //! Where such a wait has shown that two objects are one lock, who holds one of them later holds the other one, too.
 
@@ -14,8 +15,9 @@ use super::tables::{ImageEnd, OngoingCall, ThreadState};
 const SEARCHED_MAX: usize = 256;
 
 impl Analysis {
-    /// The thread of another process that has what a thread waits for in a call, if that is certain.
-    pub fn owner_elsewhere(&self, waiter: u32, call: &OngoingCall) -> Option<u32> {
+    /// The thread of another process that has what a thread waits for in a call, as that has seen, and whether this is certain: it is
+    /// the only one with the LWP here, but in memory that processes share the LWP may be of a PID namespace that no record is from.
+    pub fn owner_elsewhere(&self, waiter: u32, call: &OngoingCall) -> Option<(u32, bool)> {
         let process = self.threads[waiter as usize].process;
         let lwp = call.other_owner;
         if lwp == 0 {
@@ -35,9 +37,10 @@ impl Analysis {
         let mut threads = (0..).zip(&self.threads).filter(|(_, thread)| may_be_it(thread)).map(|(index, _)| index);
         let owner: u32 = threads.next().filter(|_| threads.next().is_none())?;
         let is_of_ancestor = self.line_of(process).skip(1).any(|ancestor| self.has_lwp(ancestor, lwp));
-        let has_it = self.has_same_lock(owner, process, call)
+        let has_it = self.has_same_lock(owner, process, call);
+        let may_have_it =
             || !is_of_ancestor && (self.waits_since_before(owner, call) || self.has_released_nothing(owner, call));
-        has_it.then_some(owner)
+        (has_it || may_have_it()).then_some((owner, has_it))
     }
 
     fn has_lwp(&self, process: u32, lwp: u32) -> bool {
@@ -49,7 +52,7 @@ impl Analysis {
         let state = &self.threads[waiter as usize];
         let Some(&call) = state.open.last().filter(|call| call.other_owner != 0) else { return };
         // The others note theirs when their threads wait.
-        let Some(object) = call.object.filter(|object| self.objects[*object as usize].one_lock.is_none()) else {
+        let Some(object) = call.object.filter(|object| !self.shared_locks.contains_key(object)) else {
             return;
         };
         let latest = (0..self.processes.len() as u32).rev().take(SEARCHED_MAX);
@@ -57,25 +60,30 @@ impl Analysis {
         let Some(owner) = owners.find(|owner| self.has_same_lock(*owner, state.process, &call)) else { return };
         let address = self.objects[object as usize].address;
         let Some(other) = self.object_at(self.threads[owner as usize].process, address) else { return };
-        let group = self.objects[other as usize].one_lock.unwrap_or(other);
+        let group = self.shared_locks.get(&other).copied().unwrap_or(other);
         for part in [object, other] {
-            let state = &mut self.objects[part as usize];
-            (state.one_lock, state.is_named) = (Some(group), true);
+            self.shared_locks.insert(part, group);
+            self.objects[part as usize].is_named = true;
         }
     }
 
     /// The thread of another process that has the object which is one lock with that of a call.
     pub fn holder_elsewhere(&self, waiter: u32, call: &OngoingCall) -> Option<u32> {
         let process = self.threads[waiter as usize].process;
-        let own = &self.objects[call.object? as usize];
-        let group = own.one_lock.filter(|_| own.occupancy.holds.is_empty())?;
+        let own = call.object.filter(|own| self.objects[*own as usize].occupancy.holds.is_empty())?;
+        let group = *self.shared_locks.get(&own)?;
         let has_it = |(index, thread): &(u32, &ThreadState)| {
             let its = &self.processes[thread.process as usize];
             let is_there = !thread.has_exited && matches!(its.end, ImageEnd::Unknown | ImageEnd::Running);
             let holds_it = |object: &u32| {
                 let state = &self.objects[*object as usize];
-                let is_it = |hold: &Hold| hold.holder.thread == *index && hold.is_recorded && !hold.is_doubtful;
-                state.one_lock == Some(group)
+                let is_it = |hold: &Hold| {
+                    // It had it when the wait began, as the waiter saw, or has taken it since, and is the last one.
+                    let is_seen = hold.from > call.entry || thread.lwp == call.other_owner;
+                    let is_last = !self.is_released_after(group, hold.from);
+                    hold.holder.thread == *index && hold.is_recorded && !hold.is_doubtful && is_seen && is_last
+                };
+                self.shared_locks.get(object) == Some(&group)
                     && state.occupancy.is_exclusive()
                     && state.occupancy.holds.iter().any(is_it)
             };
@@ -85,17 +93,37 @@ impl Analysis {
         (0..).zip(&self.threads).find(has_it).map(|(index, _)| index)
     }
 
+    /// Whether a thread has released one of the objects that are one lock after a moment.
+    fn is_released_after(&self, group: u32, moment: u64) -> bool {
+        let mut of_group = self.shared_locks.iter().filter(|(_, of)| **of == group);
+        of_group
+            .any(|(object, _)| self.objects[*object as usize].last_release.is_some_and(|release| release.time > moment))
+    }
+
     /// When the line of a process had left an ancestor, so that it has no copies of what is locked there from then on.
     fn fork_from(&self, process: u32, ancestor: u32) -> u64 {
         let line = self.line_of(process).take_while(|it| *it != ancestor);
         line.last().map_or(u64::MAX, |child| self.processes[child as usize].forked_at)
     }
 
-    /// Whether a thread took the lock at the same address before the call, and has it still. Processes that were forked have what they
-    /// share at one address. It is no copy that the process has from a fork: the LWP is of none of its ancestors, or the thread took
-    /// the lock after the fork.
+    /// Whether two processes have one object at an address: their common ancestor had it there before it forked them, and none of them
+    /// has initialised another one there. What they map later may be anything.
+    fn have_one_object(&self, processes: [u32; 2], address: u64) -> bool {
+        let [line, other] = processes.map(|process| self.line_of(process).collect::<Vec<u32>>());
+        let Some(common) = line.iter().find(|process| other.contains(process)).copied() else { return false };
+        let Some(object) = self.object_at(common, address) else { return false };
+        let has_it = |process: u32| {
+            let is_first = self.processes[process as usize].objects_before > object;
+            let own = self.object_at(process, address).map(|own| &self.objects[own as usize]);
+            is_first && own.is_none_or(|own| own.number == 1 && !own.is_initialised)
+        };
+        let mut forked = [line, other].into_iter().flat_map(|line| line.into_iter().take_while(|it| *it != common));
+        forked.all(has_it)
+    }
+
+    /// Whether a thread took the lock at the same address before the call, and has it still, and it is one lock. It is no copy that the
+    /// process has from a fork: the LWP is of none of its ancestors, or the thread took the lock after the fork.
     fn has_same_lock(&self, owner: u32, process: u32, call: &OngoingCall) -> bool {
-        let root = |process: u32| self.line_of(process).last();
         let owners_process = self.threads[owner as usize].process;
         let mut ancestors = self.line_of(process).skip(1);
         let after = match ancestors.find(|ancestor| self.has_lwp(*ancestor, call.other_owner)) {
@@ -103,8 +131,11 @@ impl Analysis {
             Some(ancestor) => self.fork_from(process, ancestor),
             None => 0,
         };
-        let Some(object) = call.object.filter(|_| root(process) == root(owners_process)) else { return false };
+        let Some(object) = call.object else { return false };
         let (address, kind) = self.objects[object as usize].identity();
+        if !self.have_one_object([process, owners_process], address) {
+            return false;
+        }
         let Some(own) = self.object_at(owners_process, address).map(|own| &self.objects[own as usize]) else {
             return false;
         };

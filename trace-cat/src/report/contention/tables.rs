@@ -21,6 +21,8 @@ pub struct ProgramState {
     pub begin: u64,
     /// When a forked child had certainly left its parent.
     pub forked_at: u64,
+    /// How many objects there were when it began: those with lower numbers are older.
+    pub objects_before: u32,
     /// The time of the last record.
     pub last: u64,
     pub end: ImageEnd,

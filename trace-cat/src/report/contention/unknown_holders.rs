@@ -18,12 +18,11 @@ pub struct UnknownHolders {
     pub may_be_elsewhere: bool,
 }
 
-/// The waits for locks that somebody holds, where records may be missing that show who.
-pub fn unknown_holders(analysis: &Analysis, nodes: &HashMap<u32, Node>, threads: &[u32]) -> Vec<UnknownHolders> {
+/// Of these waits, of which nobody is known to end them, those for locks that somebody holds, where records may be missing that show who.
+pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, OngoingCall)>) -> Vec<UnknownHolders> {
     let mut unknown: Vec<UnknownHolders> = Vec::new();
-    for &thread in threads {
-        let Node { call, ref blockers, left_behind, .. } = nodes[&thread];
-        let Some(object) = call.wanted().filter(|_| blockers.is_empty() && left_behind.is_none()) else { continue };
+    for (thread, call) in waits {
+        let Some(object) = call.wanted() else { continue };
         let knowledge = analysis.knowledge_of(object);
         let state = &analysis.objects[object as usize];
         let is_doubtful = state.occupancy.holds.iter().any(|hold| hold.is_doubtful);

@@ -44,6 +44,18 @@ pub struct StuckThread {
     pub end: ChainEnd,
 }
 
+impl StuckThread {
+    /// The wait for a condition at the end of the chain, if there is one, as one for its mutex, which it needs to return.
+    fn needed_mutex(&self) -> Option<(u32, OngoingCall)> {
+        match self.end {
+            ChainEnd::Idle(thread, call) if call.mutex.is_some() => {
+                Some((thread, OngoingCall { needs_mutex: true, ..call }))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What a chain of waits ends in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainEnd {
@@ -122,10 +134,19 @@ impl WaitGraph {
                 }
             }
         }
-        graph.unknown_holders = unknown_holders(analysis, &nodes, &threads);
+        let is_alone = |thread: &&u32| nodes[*thread].blockers.is_empty() && nodes[*thread].left_behind.is_none();
+        let alone = threads.iter().filter(is_alone).map(|thread| (*thread, nodes[thread].call));
+        // Who has the mutex of a condition may be one of those that wait for its waiter.
+        let mut needed: Vec<(u32, OngoingCall)> = graph.stuck.iter().filter_map(StuckThread::needed_mutex).collect();
+        needed.sort_unstable_by_key(|(thread, _)| *thread);
+        needed.dedup_by_key(|(thread, _)| *thread);
+        let alone: Vec<(u32, OngoingCall)> = alone.collect();
         graph.unknown_routines = unknown_routines(analysis, &nodes);
         nodes.extend(idle);
         graph.undecided = undecided(analysis, nodes, doubtful);
+        let is_undecided = |thread: u32| graph.undecided.iter().flatten().any(|blocked| blocked.thread == thread);
+        needed.retain(|(thread, _)| !is_undecided(*thread));
+        graph.unknown_holders = unknown_holders(analysis, alone.into_iter().chain(needed));
         graph.select(analysis);
         graph
     }
@@ -245,9 +266,13 @@ fn holds(analysis: &Analysis, nodes: &HashMap<u32, Node>, thread: u32) -> Vec<u3
         let mut holds = analysis.objects[*object as usize].occupancy.holds.iter();
         holds.any(|hold| hold.holder.thread == thread && !hold.is_doubtful)
     };
+    // Who was taken for the one that runs a routine may be the one that waits for it.
+    let waits_in = |object: &u32| {
+        nodes.get(&thread).is_some_and(|node| node.call.event == (1, 38) && node.call.object == Some(*object))
+    };
     let waits_for_it =
         |object: u32| nodes.values().any(|node| node.call.wanted() == Some(object) && node.blockers.contains(&thread));
-    let held = state.holds.iter().copied().filter(is_held);
+    let held = state.holds.iter().copied().filter(|object| is_held(object) && !waits_in(object));
     held.filter(|object| !is_only_blocked || waits_for_it(*object)).collect()
 }
 

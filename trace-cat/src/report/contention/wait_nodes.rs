@@ -26,7 +26,11 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
         return None;
     }
     let (mut possible, mut is_idle) = (None, false);
+    let is_once = call.event == (1, 38);
+    let runner = call.object.filter(|_| is_once).and_then(|object| analysis.runner(object));
     let blockers = match call.event {
+        // Who made calls since runs the routine, also if another one entered before.
+        (1, 38) if runner.is_some_and(|runner| runner != thread) => runner.into_iter().collect(),
         (1, 3) => {
             call.joined = analysis.joined_thread(state.process, &call);
             let is_alive = |joined: &u32| !analysis.threads[*joined as usize].has_exited;
@@ -34,12 +38,19 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
         }
         (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => {
             possible = analysis.possible_holder(thread, &call);
-            let holders = analysis.certain_holders(thread, call);
-            let owner = || analysis.owner_elsewhere(thread, &call).filter(|_| call.owner.is_none());
-            let elsewhere = || owner().or_else(|| analysis.holder_elsewhere(thread, &call));
-            if holders.is_empty() { elsewhere().into_iter().collect() } else { holders }
+            let mut holders = analysis.certain_holders(thread, call);
+            if holders.is_empty() {
+                let owner = analysis.owner_elsewhere(thread, &call).filter(|_| call.owner.is_none());
+                holders.extend(match owner {
+                    Some((owner, is_certain)) => {
+                        possible = possible.or(Some(owner).filter(|_| !is_certain));
+                        Some(owner).filter(|_| is_certain)
+                    }
+                    None => analysis.holder_elsewhere(thread, &call),
+                });
+            }
+            holders
         }
-        (1, 38) if call.may_wait => vec![analysis.runner(call.object?).filter(|runner| *runner != thread)?],
         // It has waited for its mutex since it was woken, also if the call has a time limit.
         (3, 4 | 5 | 30) => {
             let (mutex, _) = call.mutex?;
