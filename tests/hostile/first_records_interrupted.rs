@@ -90,6 +90,28 @@ fn a_handler_that_forks_leaves_the_parents_work_to_the_parent() {
     interrupt_at_each_step("fork", 1);
 }
 
+/// The child is quicker than its parent, in whose name it makes a file that it takes for its own until then.
+#[test]
+fn a_child_that_makes_its_parents_file_leaves_it_to_the_parent() {
+    let mut made = 0;
+    for step in 1..60 {
+        let test = TestDirectory::new("forked-before");
+        let run = test.traced(Program::c("hostile/fork_before_creation.c")).arg(step.to_string());
+        let output = run.env("THR_TRACE_EVENTS", "sema_post").run();
+        if output.status.code() == Some(77) {
+            return println!("skipped: no process may be stopped here");
+        }
+        let numbers: Vec<u32> =
+            output.exited(DONE).stdout_text().split_whitespace().map(|number| number.parse().unwrap()).collect();
+        let trace = test.merged();
+        let posts = trace.of("sema_post").into_iter().filter(|post| post.fields.pid == numbers[0]).count();
+        let has_moved = fs::read_dir(test.trace_directory()).unwrap().any(|entry| entry.unwrap().path().is_dir());
+        assert_eq!((posts, has_moved), (10, false), "forked at step {step}");
+        made += numbers[1];
+    }
+    assert!(made != 0, "no child has made a file in its parent's name");
+}
+
 /// A child has a file of its own when it returns into the making of its parent's.
 #[test]
 fn a_child_that_a_handler_forks_keeps_the_file_that_it_has_written() {

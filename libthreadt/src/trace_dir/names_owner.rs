@@ -28,7 +28,15 @@ enum NamesHolder {
     Dead(u64),
     /// This process, which has left its claim by a jump and begins it anew.
     OurselvesUnfinished,
+    /// None any more, and nothing has the trbuf's name.
+    Gone,
 }
+
+/// How often a name is claimed that something has.
+const ATTEMPTS: u32 = 4;
+/// How often a blank trbuf is looked at that somebody has open, and for how many nanoseconds each time: half a second at least.
+const LOOKS: u32 = 500;
+const LOOK: i64 = 1_000_000;
 
 static SCRATCH: [SetOnce<Scratch>; PLACES] = [const { SetOnce::new(Scratch::new()) }; PLACES];
 /// The trbufs that this process has made or taken over, by generation.
@@ -103,7 +111,7 @@ fn try_claim(
     scratch: &mut Scratch,
     process: WorkingProcess,
 ) -> Result<Option<(ClaimedTrbuf, FileIdentity)>> {
-    let path = trbuf_path(&mut scratch.path, process);
+    let mut path = trbuf_path(&mut scratch.path, process);
     process.check()?;
     // If so, a jump has left this before it was noted which file got the name, if one did.
     let was_naming = PROCESS.is_naming_trbuf.swap(1, Relaxed);
@@ -115,7 +123,10 @@ fn try_claim(
             create(path, process)
         }
     };
-    if created.as_ref().err() == Some(&Errno(libc::EEXIST)) {
+    for _ in 0..ATTEMPTS {
+        if created.as_ref().err() != Some(&Errno(libc::EEXIST)) {
+            break;
+        }
         match find_holder(path, &mut scratch.text, was_naming != 0, process)? {
             NamesHolder::OurselvesBeforeExec(owner) => {
                 let (fd, identity, _) = Fd::open_trusted(path, libc::O_RDWR)?;
@@ -128,14 +139,16 @@ fn try_claim(
                 earlier_files::rename_all(process, start, true, scratch)?;
                 process.check()?;
                 PROCESS.has_renamed_earlier.store(1, Relaxed);
-                created = create(trbuf_path(&mut scratch.path, process), process);
+                trbuf_path(&mut scratch.path, process);
             }
             NamesHolder::OurselvesUnfinished => {
                 process.check()?;
                 let _ = path::unlink(path);
-                created = create(path, process);
             }
+            NamesHolder::Gone => {}
         }
+        path = path::in_buffer(&scratch.path);
+        created = create(path, process);
     }
     // What has our names after a claim that was left may be our own.
     if created.is_ok() && PROCESS.has_renamed_earlier.load(Relaxed) == 0 {
@@ -211,46 +224,70 @@ fn rename_files_of_ended(process: WorkingProcess, scratch: &mut Scratch) -> Resu
 
 /// Finds the process that made the trbuf at `path`; this one, if it `was_naming` a trbuf and that is still blank. `page` is
 /// overwritten.
+///
+/// Who has a blank one open is about to write to it; or it is a child of this process, which a signal handler has forked when
+/// this was about to make the file: the child has made it in its place, and closes it when it finds that it is a child.
 // Not inlined, as what else is seldom needed here, because a first record is made on the host's stack.
 #[cold]
 #[inline(never)]
 fn find_holder(path: &CStr, page: &mut [u8], was_naming: bool, process: WorkingProcess) -> Result<NamesHolder> {
-    let (fd, identity, _) = Fd::open_trusted(path, libc::O_RDONLY)?;
+    for _ in 0..LOOKS {
+        if let Some(holder) = look_for_holder(path, page, was_naming, process)? {
+            return Ok(holder);
+        }
+        sys::sleep(LOOK);
+    }
+    Ok(NamesHolder::Alive)
+}
+
+/// As [`find_holder`]; `None` as long as somebody has a blank file open.
+fn look_for_holder(
+    path: &CStr,
+    page: &mut [u8],
+    was_naming: bool,
+    process: WorkingProcess,
+) -> Result<Option<NamesHolder>> {
+    let (fd, identity) = match Fd::open_trusted(path, libc::O_RDONLY) {
+        Ok((fd, identity, _)) => (fd, identity),
+        Err(Errno(libc::ENOENT)) => return Ok(Some(NamesHolder::Gone)),
+        Err(errno) => return Err(errno),
+    };
     if has_unfinished_trbuf()
         && PROCESS.unfinished_trbuf.each_ref().map(|word| word.load(Relaxed)) == [identity.device, identity.inode]
     {
-        return Ok(NamesHolder::OurselvesUnfinished);
+        return Ok(Some(NamesHolder::OurselvesUnfinished));
     }
     let length = fd.read_at(page.get_mut(..PAGE).unwrap_or_default(), 0)?;
     let owner = Owner::parse(page.get(..length).unwrap_or(b""));
     let is_blank = page.iter().take(length).all(|&byte| byte == 0);
     if is_blank && was_naming {
-        return Ok(NamesHolder::OurselvesUnfinished);
+        return Ok(Some(NamesHolder::OurselvesUnfinished));
     }
     let ourselves = identity::owner();
     process.check()?;
     if let Ok(owner) = owner {
         if ourselves.start_time != 0 && owner.is_same_process(&ourselves) {
-            return Ok(NamesHolder::OurselvesBeforeExec(owner));
+            return Ok(Some(NamesHolder::OurselvesBeforeExec(owner)));
         }
         // The PID is ours now, so the process that had it in this namespace is dead, as are all of other boots.
         if owner.boot_id != ourselves.boot_id || owner.pid_namespace == ourselves.pid_namespace {
-            return Ok(NamesHolder::Dead(owner.start_time));
+            return Ok(Some(NamesHolder::Dead(owner.start_time)));
         }
     }
     match fd.has_no_writer() {
         Ok(true) => {}
         // The host has closed it: nothing is known.
         Err(Errno(libc::EBADF)) => return Err(Errno(libc::EBADF)),
+        Ok(false) if is_blank => return Ok(None),
         // Where leases cannot be relied on, the process of the other namespace is taken for alive.
-        _ => return Ok(NamesHolder::Alive),
+        _ => return Ok(Some(NamesHolder::Alive)),
     }
     if is_blank {
         process.check()?;
         // Whoever made it did not get as far as to record.
         let _ = path::unlink(path);
     }
-    Ok(NamesHolder::Dead(owner.map_or(0, |owner| owner.start_time)))
+    Ok(Some(NamesHolder::Dead(owner.map_or(0, |owner| owner.start_time))))
 }
 
 /// Whether the trbuf of this generation is certainly not any more where it was made.
