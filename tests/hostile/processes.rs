@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::super::harness::{Program, TestDirectory};
+use super::super::harness::{Program, Record, TestDirectory};
 use super::{Account, DONE, account, assert_complete, traced_steps};
 
 /// Five images of one process: one timeline, and one file for the main thread, to which each of them appends.
@@ -77,6 +77,32 @@ fn a_vforked_child_locks_and_posts() {
             let others = trace.records.len() - trace.of_pid(pid).len();
             assert_eq!(others, if own == 0 { 0 } else { 1 + 1 + 3 * own + 1 }, "{how}");
         }
+    }
+}
+
+/// A vfork child may record before its parent has any files: its records are the parent's thread's, also if that records nothing.
+#[test]
+fn a_vforked_childs_records_may_be_the_first_of_its_parent() {
+    let program = Program::c("hostile/guest_first.c");
+    for (place, then, expected) in [
+        ("main", "posts", 3),
+        ("main", "ends", 2),
+        ("main", "execs", 2),
+        ("main", "killed", 4),
+        ("thread", "posts", 2),
+        ("thread", "ends", 2),
+        ("thread", "execs", 2),
+    ] {
+        let test = TestDirectory::new("guest-first");
+        let output = test.traced(&program).args([place, then]).env("THR_TRACE_EVENTS", "sema_post").run();
+        if then != "killed" {
+            output.exited(DONE);
+        }
+        let numbers: Vec<u32> = output.stdout_text().split_whitespace().map(|number| number.parse().unwrap()).collect();
+        let trace = test.merged();
+        let is_of_thread = |post: &&&Record| (post.fields.pid, post.fields.lwpid) == (numbers[0], numbers[1]);
+        let of_thread = trace.of("sema_post").iter().filter(is_of_thread).count();
+        assert_eq!(of_thread, expected, "{place} {then}");
     }
 }
 

@@ -298,6 +298,11 @@ pub unsafe fn thread_has_ended(thread: u64) -> bool {
     knows(THREAD) && word(core::ptr::with_exposed_provenance_mut(thread as usize), THREAD_LWP) == 0
 }
 
+/// The LWP of this thread, as libc knows it; in a vfork child that of the thread that waits for it. `None` if that is not known.
+pub unsafe fn thread_lwp(thread: u64) -> Option<u32> {
+    knows(THREAD).then(|| word(core::ptr::with_exposed_provenance_mut(thread as usize), THREAD_LWP))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,9 +3,10 @@
 use core::arch::asm;
 use core::sync::atomic::Ordering::Relaxed;
 
+use crate::glibc::object_words::thread_lwp;
 use crate::process_state::{self, WorkingProcess};
 use crate::storage::{self, Slot, file_entry, thread_local};
-use crate::sys::{self, thread_id};
+use crate::sys::{self, seccomp, thread_exists, thread_id, thread_word};
 use crate::trace_dir::directory;
 
 /// `pthread_self()`, as the thread's own memory has it.
@@ -28,10 +29,10 @@ fn take_slot_for(lwp: u32, tid: u64, write_through: bool, process: WorkingProces
     Some(slot)
 }
 
-/// A slot that this thread owns.
-fn adopt_slot(process: WorkingProcess) -> Option<Slot> {
+/// A slot that this thread, whose LWP is `lwp`, owns.
+fn adopt_slot(lwp: u32, process: WorkingProcess) -> Option<Slot> {
     sys::stack::forget_own_stack();
-    let slot = take_slot_for(thread_id(), pthread_self(), process_state::writes_through(), process)?;
+    let slot = take_slot_for(lwp, pthread_self(), process_state::writes_through(), process)?;
     // Set again: the final flush may have begun, or the slot become stale, after the word was read and before the slot got an
     // owner.
     if process_state::writes_through() || slot.is_stale() {
@@ -42,8 +43,23 @@ fn adopt_slot(process: WorkingProcess) -> Option<Slot> {
 
 /// The slot in which this thread, which has none, records from now on; `None` if it gets none.
 pub fn claim_slot() -> Option<Slot> {
+    claim_slot_of(thread_id())
+}
+
+/// As [`claim_slot`], where the thread's LWP may be that of the one that waits for this vfork child ([`lwp_of_host`]).
+pub fn claim_slot_of(lwp: u32) -> Option<Slot> {
     let process = WorkingProcess::current();
-    use_slot(None, adopt_slot(process)?, process)
+    use_slot(None, adopt_slot(lwp, process)?, process)
+}
+
+/// In a vfork child the LWP of the thread that waits for it, whose memory and records it has; `None` if there is no such thread, or
+/// if that may not be asked.
+#[cold]
+pub fn lwp_of_host() -> Option<u32> {
+    // SAFETY: glibc's structure of this thread.
+    let lwp = unsafe { thread_lwp(pthread_self()) }?;
+    let may_ask = !thread_word::is_shared() && !seccomp::has_new_filter();
+    (may_ask && thread_exists(process_state::id(), lwp)).then_some(lwp)
 }
 
 /// A slot in which this thread writes what another one, with this LWP and `pthread_self()`, could not: it is that one's to be
@@ -84,7 +100,7 @@ pub fn replace_stale_slot() -> Option<Slot> {
         return Some(current);
     }
     let process = WorkingProcess::current();
-    let slot = adopt_slot(process).filter(|slot| !slot.is_stale())?;
+    let slot = adopt_slot(thread_id(), process).filter(|slot| !slot.is_stale())?;
     // The note of a release in flight stays where it is, since its thread removes it there. The record is about to be here.
     use_slot(stale, slot, process)
 }

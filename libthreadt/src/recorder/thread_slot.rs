@@ -12,7 +12,7 @@ use spec::id;
 use super::append::append;
 use super::handler;
 use super::keeping::{keep_all, keep_early};
-use super::slot_adoption::{claim_slot, claim_slot_for};
+use super::slot_adoption::{claim_slot, claim_slot_for, claim_slot_of, lwp_of_host};
 use crate::clock;
 use crate::control;
 use crate::first_use::{initialise, is_being_initialised, prepare_files};
@@ -58,18 +58,23 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
         forget_begin(lines);
         return lose_without_slot(records, Errno(libc::EAGAIN), time);
     }
-    // A vfork child would leave a slot of its own in its parent's thread-local variable.
     let is_initialised = initialise();
     let process = WorkingProcess::current();
     let is_guest = process_state::is_vfork_child();
-    let has_files = is_initialised && !is_guest && prepare_files();
+    // A vfork child makes no files for its parent, as which it records: it may be killed, and its ID and its number are others.
+    let guest_of = if is_guest && is_initialised { lwp_of_host() } else { None };
+    let has_files =
+        if is_guest { guest_of.is_some() && PROCESS.files.is_done() } else { is_initialised && prepare_files() };
     if !process.is_current() {
         // A child that a signal handler has forked returns here: the record is its parent's.
         return thread_local::own().filter(|_| process_state::is_initialised());
     }
     if !has_files {
-        let is_early = !is_guest && (PROCESS.initialised.is_busy() || PROCESS.files.is_busy());
-        let lost = if is_early { keep_all(time, lines) } else { records };
+        let is_early = match guest_of {
+            Some(_) => process_state::sandboxed().is_none() && PROCESS.recording_ended.load(Relaxed) == 0,
+            None => !is_guest && (PROCESS.initialised.is_busy() || PROCESS.files.is_busy()),
+        };
+        let lost = if is_early { keep_all(guest_of, time, lines) } else { records };
         if !is_early {
             forget_begin(lines);
         }
@@ -83,7 +88,7 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
         forget_begin(lines);
         return lose_without_slot(records, cause, time);
     }
-    let claimed = claim_slot();
+    let claimed = guest_of.map_or_else(claim_slot, claim_slot_of);
     if !process.is_current() {
         return thread_local::own().filter(|_| process_state::is_initialised());
     }

@@ -1,5 +1,6 @@
 //! Records of threads that cannot get a slot yet, because the process's files are being made: by the thread itself, which a
-//! signal handler has interrupted there, or by another one that does not go on. They are kept until there is a slot for them.
+//! signal handler has interrupted there, or by another one that does not go on; or by a vfork child, which makes none for its parent.
+//! They are kept until there is a slot for them.
 //!
 //! An entry is one thread's from the moment in which that has stored its record's number there, marked as [`INCOMPLETE`], and can be
 //! read once the mark is gone. Whoever marks the number as [`TAKEN`] has the record, and frees the entry when it is somewhere else:

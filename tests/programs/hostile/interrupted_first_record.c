@@ -5,7 +5,7 @@
 //   none     nothing
 //   fork     forks two children by libc. Both return into what was interrupted; the first one posts before
 //   raw      the same by the system call, which no hook notices
-//   vfork    two children by vfork and posix_spawn, which end at once
+//   vfork    two children by vfork, which posts once, and posix_spawn, which end at once
 //   jump     leaves by siglongjmp; what the process does then it does from where it was
 //   deep     the same, from deeper in the stack
 //   end      the same, and then the process ends
@@ -84,8 +84,10 @@ static void make_guests(void) {
     char *arguments[] = {"true", NULL};
     pid_t child;
     CHECK(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, (char *[]){NULL}) == 0);
-    if (vfork() == 0)
+    if (vfork() == 0) {
+        post(1);
         _exit(0);
+    }
 }
 
 static void handle(int number) {
