@@ -206,7 +206,6 @@ fn forget_parent(is_current: impl Fn() -> bool) {
             thread_local::set_current(None);
         },
         &|| storage::forget(slot.filter(is_interrupted)),
-        &info_file::forget,
         &|| {
             sys::file_size::end_all_changes();
             sys::host_numbers::forget();
@@ -214,6 +213,8 @@ fn forget_parent(is_current: impl Fn() -> bool) {
             sys::close_inherited(lwp, sys::thread_id(), sys::stack::stack_pointer());
             thread_local::forget_set_aside();
         },
+        // Now the file that it had open leads nowhere.
+        &info_file::forget,
     ];
     for step in steps {
         if !is_current() {

@@ -11,9 +11,7 @@ use super::call::call;
 use super::descriptor::close;
 use super::descriptor_table;
 use super::hold::Holder;
-use super::open_files::{
-    Note, close_abandoned, detach, forget_unnoted, has_unnoted, is_marked, marked_inode, used_notes,
-};
+use super::open_files::{Note, close_abandoned, forget_unnoted, has_unnoted, is_marked, marked_inode, used_notes};
 use super::opened_before::{self, used_numbers};
 use super::standard_numbers;
 
@@ -22,7 +20,7 @@ const HOLE: u32 = 1024;
 
 /// In a forked child, which has this thread alone: closes what the parent's other threads had open. If a signal handler
 /// forked, the thread goes on with what the handler interrupted, and closes its descriptor itself. Until then the
-/// descriptor leads nowhere ([`detach`]): the file is the parent's, which goes on as well.
+/// descriptor leads nowhere ([`Note::detach`]): the file is the parent's, which goes on as well.
 /// `lwp` was the forking thread's, 0 if that is not known, and `here` is where the stack is.
 ///
 /// Where the child uses its parent's table nothing is closed, because all that is open there is the parent's.
@@ -32,10 +30,13 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
         _ => holder.lwp() == lwp && !holder.is_abandoned(lwp, here),
     };
     let is_live = |note: &Note| note.holder().is_some_and(is_live_holder);
-    let is_parents = descriptor_table::is_parents(lwp);
+    // Before its first record the forking thread has no slot that shows which one it was, but the note does.
+    let interrupted =
+        || used_notes().filter_map(Note::holder).find(|holder| is_live_holder(*holder)).map_or(0, Holder::lwp);
+    let is_parents = descriptor_table::is_parents(if lwp == 0 { interrupted() } else { lwp });
     standard_numbers::forget_inherited(is_live_holder, new_lwp, !is_parents);
     if !is_parents {
-        close_copies(&is_live, detach);
+        close_copies(&is_live, Note::detach);
     }
     for note in used_notes() {
         match note.holder().filter(|_| is_live(note)) {
@@ -67,14 +68,14 @@ pub fn leave_table(lwp: u32, here: usize, leave: impl FnOnce() -> bool) {
         }
     }
     if leave() {
-        close_copies(&is_own, |_| {});
+        close_copies(&is_own, |_, _| {});
         standard_numbers::close_copies(lwp);
     }
 }
 
 /// Closes files of this library in a table that has been copied and that this thread alone uses. Those that `is_live` says of
-/// stay open, for this thread: they are given to `prepare`.
-fn close_copies(is_live: &dyn Fn(&Note) -> bool, prepare: impl Fn(c_int)) {
+/// stay open, for this thread: they are given to `prepare` with their notes.
+fn close_copies(is_live: &dyn Fn(&Note) -> bool, prepare: impl Fn(&Note, c_int)) {
     // First: whoever has opened a file before the table was copied, and not noted its number yet, is still opening it.
     let is_incomplete = has_unnoted() || used_notes().any(Note::is_opening);
     // What was being opened may be a file that is not known yet.
@@ -86,7 +87,7 @@ fn close_copies(is_live: &dyn Fn(&Note) -> bool, prepare: impl Fn(c_int)) {
     let is_ours = |number: c_int| marked_inode(number).is_some_and(is_known);
     for note in used_notes().filter(|note| is_live(note)) {
         if let Some(number) = note.known_number().filter(|number| is_ours(*number)) {
-            prepare(number);
+            prepare(note, number);
         }
     }
     let is_kept = |number: c_int| used_notes().any(|note| is_live(note) && note.may_have(number));

@@ -51,6 +51,26 @@ pub fn write_slices(fd: c_int, slices: &[libc::iovec]) {
     let _ = unsafe { call(libc::SYS_writev, [fd as usize, slices.as_ptr() as usize, slices.len()]) };
 }
 
+/// What [`detach`] opens, besides `O_CLOEXEC`. The kernel keeps these flags, which hardly a program combines.
+const NOWHERE: c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+
+/// Whether a descriptor is one that [`detach`] has made.
+pub(super) fn leads_nowhere(number: c_int) -> bool {
+    control(number, libc::F_GETFL) & NOWHERE == NOWHERE && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0
+}
+
+/// Makes a descriptor one that can neither be read nor written, only closed.
+pub(super) fn detach(number: c_int) {
+    let flags = (NOWHERE | libc::O_CLOEXEC) as usize;
+    // SAFETY: the path is NUL-terminated.
+    let nowhere = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, c"/".as_ptr() as usize, flags, 0]) };
+    if let Ok(nowhere) = nowhere {
+        // SAFETY: no memory is involved.
+        let _ = unsafe { call(libc::SYS_dup3, [nowhere, number as usize, libc::O_CLOEXEC as usize]) };
+        close(nowhere as c_int);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;

@@ -169,10 +169,23 @@ impl Fd {
         self.is_disowned() || !open_files::is_marked(self.number)
     }
 
-    /// Leaves the number to the host, whose it has become.
+    /// Leaves the number to the host, whose it has become; or closes it where it leads nowhere, in a forked child.
     pub fn forget(self) {
+        self.close_if_detached();
         Note::end(self.note);
         core::mem::forget(self);
+    }
+
+    /// Leaves the file to its note, which may be another one's by now; closes it where it leads nowhere, in a forked child.
+    pub fn leave_to_note(self) {
+        self.close_if_detached();
+        core::mem::forget(self);
+    }
+
+    fn close_if_detached(&self) {
+        if let Some(note) = self.note.filter(|_| !self.is_disowned()) {
+            note.close_if_detached(self.number);
+        }
     }
 
     /// Changes the number to one from `least` on; unless it has to be, only if the host changes none at this moment.

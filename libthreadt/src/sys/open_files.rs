@@ -14,7 +14,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 
 use super::call::call;
-use super::descriptor::{close, control, stat};
+use super::descriptor::{close, control, detach, leads_nowhere, stat};
 use super::descriptor_table;
 use super::hold::Holder;
 use super::opened_before::used_numbers;
@@ -52,6 +52,8 @@ pub struct Note {
     inode: AtomicU64,
     /// The number is not the holder's any more ([`Note::disown`]).
     is_disowned: AtomicBool,
+    /// The number leads nowhere any more ([`Note::detach`]).
+    is_detached: AtomicBool,
 }
 
 const NOTES_MAX: usize = 128;
@@ -64,6 +66,7 @@ static NOTES: [Note; NOTES_MAX] = [const {
         uses: AtomicU32::new(0),
         inode: AtomicU64::new(0),
         is_disowned: AtomicBool::new(false),
+        is_detached: AtomicBool::new(false),
     }
 }; NOTES_MAX];
 
@@ -102,6 +105,7 @@ impl Note {
             note.count_use();
             note.inode.store(inode, Relaxed);
             note.is_disowned.store(false, Relaxed);
+            note.is_detached.store(false, Relaxed);
             // ORDERING: Release; a child that finds the file open finds this, or the number.
             note.number.store(OPENING, Release);
             return Some(note);
@@ -121,6 +125,9 @@ impl Note {
     fn reclaim(&self, is_left: &dyn Fn(Holder) -> bool) -> bool {
         let word = self.holder.load(Relaxed);
         let number = self.number.load(Acquire);
+        if let Some(number) = known_number(number) {
+            self.close_if_detached(number);
+        }
         let closed = match number {
             NONE => true,
             // In a table that another process uses, too, what nobody has noted here may be that one's.
@@ -246,6 +253,20 @@ impl Note {
         self.is_disowned.load(Relaxed)
     }
 
+    /// Lets the number, which is the file's, lead nowhere ([`detach`]): what the holder does with it fails with `EBADF`.
+    pub(super) fn detach(&self, number: c_int) {
+        self.is_detached.store(true, Relaxed);
+        detach(number);
+    }
+
+    /// Closes the number if it leads nowhere: nobody else has opened a file by it since.
+    pub(super) fn close_if_detached(&self, number: c_int) {
+        if self.is_detached.load(Relaxed) && leads_nowhere(number) {
+            self.is_detached.store(false, Relaxed);
+            close(number);
+        }
+    }
+
     /// Forgets the file, in a forked child.
     pub(super) fn forget(&self) {
         self.number.store(NONE, Relaxed);
@@ -302,18 +323,6 @@ pub(super) fn marked_inode(number: c_int) -> Option<u64> {
     matches!(stat.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR).then_some(stat.st_ino)
 }
 
-/// Makes a descriptor one that can neither be read nor written, only closed.
-pub(super) fn detach(number: c_int) {
-    let flags = (libc::O_PATH | libc::O_CLOEXEC) as usize;
-    // SAFETY: the path is NUL-terminated.
-    let nowhere = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, c"/".as_ptr() as usize, flags, 0]) };
-    if let Ok(nowhere) = nowhere {
-        // SAFETY: no memory is involved.
-        let _ = unsafe { call(libc::SYS_dup3, [nowhere, number as usize, libc::O_CLOEXEC as usize]) };
-        close(nowhere as c_int);
-    }
-}
-
 /// Closes what the thread `lwp` left open by jumping out of a signal handler. `here` is where its stack is; with `None` the
 /// thread is about to end, and nothing of it goes on.
 pub fn close_abandoned(lwp: u32, here: Option<usize>) {
@@ -351,7 +360,7 @@ pub fn finish_writes(lwp: u32, here: usize) {
             && is_marked(number)
             && control(number, libc::F_GETFL) & libc::O_ACCMODE != libc::O_RDONLY
         {
-            detach(number);
+            note.detach(number);
         }
     }
     wait_until(&|| UNNOTED.load(SeqCst) == 0);

@@ -120,12 +120,14 @@ pub fn give_up_own() {
     }
 }
 
-/// In a forked child: the thread that was writing in the parent does not exist. What it had open is closed by its note.
+/// In a forked child: the thread that was writing in the parent does not exist. What it had open is closed, or leads nowhere.
 pub fn forget() {
     // SAFETY: the child has no other thread. If this one forked in a handler that interrupted it here, it finds no file
     // to write to when it goes on.
     let writer = unsafe { WRITER.get_mut() };
-    core::mem::forget(writer.fd.take());
+    if let Some(fd) = writer.fd.take() {
+        fd.leave_to_note();
+    }
     writer.known = None;
     WRITING.release();
 }

@@ -15,11 +15,13 @@
 //   many     posts 500 times. The process has posted before: not its first record is interrupted, but a write
 // Without a STEP the signal comes after a random time, up to MICROSECONDS: `interrupted_first_record WAY at MICROSECONDS`.
 //
-// Every process posts 10 times where the signal may come, and 20 times later, when the handler does nothing. Each counts its own posts beside the library. Prints
-// for each process its ID, how many posts it has begun and how many it has ended, and how many of these its parent had begun; at
-// last 1 if the signal has come in time, else 0. Ends with 7, with 77 where no process may be stopped.
+// Every process posts 10 times where the signal may come, and 20 times later, when the handler does nothing; where the handler forks
+// no more descriptors are open then than before. Each counts its own posts beside the library. Prints for each process its ID, how many posts it has begun
+// and how many it has ended, and how many of these its parent had begun; at last 1 if the signal has come in time, else 0. Ends with 7,
+// with 77 where no process may be stopped.
 
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -72,6 +74,13 @@ static void begin_process(void) {
     own = &shared->calls[number];
     own->pid = (int)syscall(SYS_getpid);
     own->inherited = in_progress;
+}
+
+static int open_descriptors(void) {
+    int count = 0;
+    for (int i = 0; i < 1024; i++)
+        count += fcntl(i, F_GETFD) >= 0;
+    return count;
 }
 
 static pid_t fork_unnoticed(void) {
@@ -144,6 +153,7 @@ static int run(int microseconds) {
     CHECK(sigaction(SIGALRM, &action, NULL) == 0 && sem_init(&semaphore, 0, 0) == 0);
     begin_process();
     pid_t first = own->pid;
+    int before_all = open_descriptors();
     if (strcmp(way, "many") == 0)
         post(1);
     if (sigsetjmp(before, 1) == 0) {
@@ -159,8 +169,12 @@ static int run(int microseconds) {
         post_deep(4, 20);
     else if (strcmp(way, "end") != 0)
         post(20);
-    while (wait(NULL) > 0)
-        ;
+    // What a jump has left is open until the next write.
+    int is_complete = strcmp(way, "fork") == 0 || strcmp(way, "raw") == 0 || strcmp(way, "vfork") == 0;
+    CHECK(!is_complete || open_descriptors() == before_all);
+    int status;
+    while (wait(&status) > 0)
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     exit(own->pid == first ? 7 : 0);
 }
 
