@@ -222,6 +222,34 @@ fn the_new_users_records_are_followed() {
     }
 }
 
+/// A signal handler interrupts the change and makes a thread or a child, which is root still: its files are the new user's where
+/// they are in that one's directory. A thread waits for a second, since its maker does not go on before.
+#[test]
+fn a_handler_that_interrupts_the_change_may_make_threads_and_children() {
+    for (way, stride) in [("thread", 12), ("fork", 5)] {
+        let mut interrupted = 0;
+        for step in (5..1_000).step_by(stride) {
+            let Some(test) = closed("setuid-interrupted") else { return };
+            let run = test.traced(Program::c("hostile/interrupted_setuid.c")).args([way, &step.to_string()]);
+            let output = run.env("THR_TRACE_EVENTS", "sema_post").run();
+            if output.status.code() == Some(77) {
+                return println!("skipped: no process may be stopped here");
+            }
+            let is_in_time = output.exited(DONE).stdout_text() == "1\n";
+            let merged = test.trace_cat().run();
+            assert_eq!(merged.success().stderr_text(), "", "{way} {step}");
+            let posts = Trace::parse("trace-cat", &merged.stdout).of("sema_post").len();
+            assert_eq!(posts, if is_in_time { 9 } else { 7 }, "{way} {step}");
+            assert_separate(&test);
+            if !is_in_time {
+                break;
+            }
+            interrupted += 1;
+        }
+        assert!(interrupted > 10, "only {interrupted} calls are interrupted");
+    }
+}
+
 /// Killed, the process leaves records in the buffers of both users. Recovered, they are in the files, which keep their owners.
 #[test]
 fn both_users_buffers_are_recovered() {

@@ -210,6 +210,7 @@ fn forget_parent(is_current: impl Fn() -> bool) {
             sys::file_size::end_all_changes();
             sys::host_numbers::forget();
             unwind::CLOSINGS.forget();
+            sys::end_borrowed_user();
             sys::close_inherited(lwp, sys::thread_id(), sys::stack::stack_pointer());
             thread_local::forget_set_aside();
         },

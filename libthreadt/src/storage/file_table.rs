@@ -128,11 +128,16 @@ impl RecordFileEntry {
 
     /// The generation of files to which this entry belongs, if the file may be there from before an exec.
     pub fn generation_from_before_exec(&self) -> Option<usize> {
+        self.generation().filter(|generation| of_generation(&MADE_BEFORE_EXEC, *generation).load(Relaxed))
+    }
+
+    /// The generation of files to which this entry belongs.
+    pub fn generation(&self) -> Option<usize> {
         let has_this = |generation: &usize| {
             let table = of_generation(&TABLES, *generation).load(Acquire);
             !table.is_null() && (table..table.wrapping_add(ENTRIES)).contains(&(&raw const *self).cast_mut())
         };
-        (0..GENERATIONS).find(has_this).filter(|generation| of_generation(&MADE_BEFORE_EXEC, *generation).load(Relaxed))
+        (0..GENERATIONS).find(has_this)
     }
 
     /// Notes that the file has been removed.

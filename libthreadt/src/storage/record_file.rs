@@ -26,13 +26,21 @@ pub fn open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
     sys::repeat_if_closed(|| try_open(path, entry, long, lwp))
 }
 
+/// The owner of a new file, which is given to the user that the process becomes if it is one of that user's: a signal handler may have
+/// interrupted the change, when its threads are root still.
+fn owner_once_given(fd: &Fd, owner: u32, entry: &RecordFileEntry) -> u32 {
+    let wanted = entry.generation().filter(|generation| *generation != 0).map(names_owner::owner_of_files);
+    wanted.filter(|wanted| *wanted != owner && fd.set_owner(*wanted).is_ok()).unwrap_or(owner)
+}
+
 fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Result<RecordFile> {
     for _ in 0..16 {
         let (known, end) = (entry.identity(), entry.end());
         let Some(known) = known else {
             match Fd::create(path, libc::O_WRONLY) {
                 Ok((fd, identity)) => {
-                    entry.note(identity);
+                    let owner = owner_once_given(&fd, identity.owner, entry);
+                    entry.note(FileIdentity { owner, ..identity });
                     report_removal();
                     return Ok(RecordFile { fd, size: 0, end });
                 }

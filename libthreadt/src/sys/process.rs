@@ -1,6 +1,8 @@
 //! The process, its threads and their limits, as the kernel knows them.
 
 use core::ffi::{c_char, c_int};
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
 
 use super::call::{Errno, Result, call, filled_by};
 use super::path;
@@ -60,14 +62,29 @@ pub fn file_system_user() -> Option<u32> {
     unsafe { call(libc::SYS_setfsuid, [u32::MAX as usize]) }.ok().map(|uid| uid as u32)
 }
 
+/// In the high half the user as whom a thread uses files for a while, in the low half the one before; 0 for none.
+static BORROWED: AtomicU64 = AtomicU64::new(0);
+
+/// In a forked child: uses files as before, if a signal handler has forked it from within [`as_file_system_user`].
+pub fn end_borrowed_user() {
+    let borrowed = BORROWED.swap(0, Relaxed);
+    if borrowed != 0 && file_system_user() == Some((borrowed >> 32) as u32) {
+        // SAFETY: no memory is involved.
+        let _ = unsafe { call(libc::SYS_setfsuid, [borrowed as u32 as usize]) };
+    }
+}
+
 /// Runs `work` as the user `uid` as far as files are concerned, and only this thread. `None` if that is not permitted.
 pub fn as_file_system_user<T>(uid: u32, work: impl FnOnce() -> T) -> Option<T> {
     // The call returns the ID before, and does not report a failure.
     // SAFETY: no memory is involved.
     let set = |id: u32| unsafe { call(libc::SYS_setfsuid, [id as usize]) }.ok().map(|before| before as u32);
+    // Before it is changed: a signal handler may fork at any time.
+    BORROWED.store(u64::from(uid) << 32 | u64::from(file_system_user()?), Relaxed);
     let before = set(uid)?;
     let result = (file_system_user() == Some(uid)).then(work);
     set(before);
+    BORROWED.store(0, Relaxed);
     result
 }
 

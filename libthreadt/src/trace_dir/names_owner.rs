@@ -85,6 +85,9 @@ pub unsafe fn claim(generation: usize, process: WorkingProcess) -> Result<Claime
             spare_trbufs::find_keeper();
             if user_directory::enter(user_id(), false, scratch, process) {
                 set_owner_of_new_files(user_id());
+            } else if let Some(owner) = user_directory::owner(scratch) {
+                // A signal handler has forked this process while its parent became another user: it is root still.
+                set_owner_of_new_files(owner);
             }
         }
         let mut claimed = try_claim(generation, scratch, process)?;

@@ -56,6 +56,14 @@ fn is_closed_to_others(directory: &CStr) -> bool {
     })
 }
 
+/// The user whose subdirectory this process uses; `None` if it uses none.
+pub(super) fn owner(scratch: &mut Scratch) -> Option<u32> {
+    if !directory::is_in_user_directory() {
+        return None;
+    }
+    path::stat(path::join(&mut scratch.path, &[directory::path()])).ok().map(|stat| stat.st_uid)
+}
+
 /// Moves this process to the subdirectory for the user `uid`, if there is one, or if it `may_make` one; `true` if it has moved.
 ///
 /// # Safety
