@@ -228,7 +228,7 @@ fn write_completeness(writer: &mut InfoWriter) {
         writer.raw(b"\n");
     });
     let reused = control::reused_rings();
-    if reused != 0 {
+    if slot_layout().is_ring() && reused != 0 {
         let [before, after] = RINGS_REUSED;
         writer.note(&[before, number.format(reused), after].map(str::as_bytes));
     }

@@ -46,6 +46,9 @@ impl Owner {
 
     /// How many threads that had ended have no records any more, because others reused their rings.
     pub fn reused_rings(page: &[u8]) -> u64 {
+        if !Owner::parse(page).is_ok_and(|owner| owner.layout.is_ring()) {
+            return 0;
+        }
         u64_at(page, CONTROL_OFFSET + offset_of!(ControlWords, reused_rings)).unwrap_or(0)
     }
 

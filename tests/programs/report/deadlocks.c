@@ -159,16 +159,20 @@ int main(int count, char **arguments) {
         CHECK(!pthread_mutexattr_init(&attributes));
         CHECK(!pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED));
         pthread_mutex_t *locks = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        sem_t *child_has_one = (sem_t *)(locks + 2);
+        sem_t *child_has_one = (sem_t *)(locks + 2), *parent_has_one = child_has_one + 1;
         CHECK(locks != MAP_FAILED && !pthread_mutex_init(&locks[0], &attributes));
-        CHECK(!pthread_mutex_init(&locks[1], &attributes) && !sem_init(child_has_one, 1, 0));
+        CHECK(!pthread_mutex_init(&locks[1], &attributes));
+        CHECK(!sem_init(child_has_one, 1, 0) && !sem_init(parent_has_one, 1, 0));
         pid_t parent = getpid(), child = fork();
         CHECK(child >= 0);
         if (!child) {
             CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL) && getppid() == parent);
-            CHECK(!pthread_mutex_lock(&locks[1]) && !sem_post(child_has_one) && !pthread_mutex_lock(&locks[0]));
+            CHECK(!pthread_mutex_lock(&locks[1]) && !sem_post(child_has_one));
+            while (sem_wait(parent_has_one))
+                CHECK(errno == EINTR);
+            CHECK(!pthread_mutex_lock(&locks[0]));
         }
-        CHECK(!pthread_mutex_lock(&locks[0]));
+        CHECK(!pthread_mutex_lock(&locks[0]) && !sem_post(parent_has_one));
         while (sem_wait(child_has_one))
             CHECK(errno == EINTR);
         say("ready\n");
