@@ -45,3 +45,19 @@ fn memory_above_a_coroutines_stack_is_not_the_threads() {
     assert_eq!(traced.stdout_text(), "200000\n");
     assert_eq!(names_of_frames(&test)[..2], ["fail", "coroutine"]);
 }
+
+/// The word is no return address, whatever is there; to read it the kernel would wait for the thread that reads it.
+#[test]
+fn a_page_fault_that_a_thread_serves_is_not_made_by_its_walk() {
+    let flags = ["-O2", "-fno-omit-frame-pointer", "-fno-asynchronous-unwind-tables", "-pthread"];
+    let program = Program::with_flags("stack/fault_handler.c", &flags);
+    let test = TestDirectory::new("stack-fault-handler");
+    let traced = test.traced(&program).env("THR_TRACE_STACK", "32").run();
+    traced.success();
+    if traced.stdout_text() == "none\n" {
+        eprintln!("not tested: the kernel gives no userfaultfd");
+        return;
+    }
+    assert_eq!(traced.stdout_text(), "16 16\n");
+    assert_eq!(stacks_of(&test.merged(), "mutex_trylock").len(), 16);
+}

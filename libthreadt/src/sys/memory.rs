@@ -103,6 +103,15 @@ pub fn is_readable(address: usize) -> bool {
     result == Err(Errno(libc::EINVAL))
 }
 
+/// Whether a page is in memory. Unlike whoever reads it, the kernel does not bring it there for the answer. Of a file that the user may
+/// not write to it says so of each page.
+pub fn is_resident(page: usize) -> bool {
+    let mut residence = 0u8;
+    // SAFETY: the kernel writes one byte for one page.
+    let asked = unsafe { call(libc::SYS_mincore, [page, PAGE, (&raw mut residence).addr()]) };
+    asked.is_ok() && residence & 1 != 0
+}
+
 /// Lets the kernel copy from this process's memory, as far as that is there. `thread` is the ID of one of its threads.
 ///
 /// # Safety
@@ -151,5 +160,19 @@ mod tests {
         // SAFETY: as above.
         unsafe { unmap(page as *mut u8, 2 * PAGE) };
         assert!(!is_readable(page));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "mincore")]
+    fn a_page_that_nobody_has_touched_is_not_there() {
+        let page = map_anonymous(2 * PAGE).unwrap();
+        // SAFETY: a page of this test.
+        unsafe { page.write_volatile(1) };
+        let page = page as usize;
+        assert_eq!([page, page + PAGE].map(is_resident), [true, false]);
+        assert_eq!([page, page + PAGE].map(is_resident), [true, false]);
+        // SAFETY: as above.
+        unsafe { unmap(page as *mut u8, 2 * PAGE) };
+        assert!(!is_resident(page));
     }
 }

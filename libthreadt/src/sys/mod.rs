@@ -47,8 +47,8 @@ pub use hold::Hold;
 #[cfg(test)]
 pub use interleaving::observable_step;
 pub use memory::{
-    PAGE, barrier, copied_words, is_readable, map_anonymous, map_for_process, register_barrier, replace_by_private,
-    reserve_pages, unmap, wipe_on_fork,
+    PAGE, barrier, copied_words, is_readable, is_resident, map_anonymous, map_for_process, register_barrier,
+    replace_by_private, reserve_pages, unmap, wipe_on_fork,
 };
 pub use once::{Once, Reentry, SetOnce};
 pub use open::{

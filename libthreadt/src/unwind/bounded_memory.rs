@@ -4,7 +4,7 @@
 use core::ops::Range;
 
 use crate::sys::stack::{end_of_stack_above, is_own_up_to};
-use crate::sys::{PAGE, copied_words, is_readable, seccomp, thread_id};
+use crate::sys::{PAGE, copied_words, is_readable, is_resident, seccomp, thread_id};
 
 /// A range of memory, of which any part may be unreadable.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ struct Copy {
     /// Where the words are; a multiple of their size.
     place: usize,
     words: [u64; 4],
+    /// Only what has a page of memory is copied.
+    is_resident_only: bool,
 }
 
 impl Copy {
@@ -34,6 +36,9 @@ impl Copy {
     fn word(&mut self, address: usize) -> Option<u64> {
         let place = address & !(Copy::SIZE - 1);
         if self.place != place {
+            if self.is_resident_only && !is_resident(place & !(PAGE - 1)) {
+                return None;
+            }
             self.words = copied_words(self.thread, place)?;
             self.place = place;
         }
@@ -49,12 +54,21 @@ impl BoundedMemory {
 
     /// As [`BoundedMemory::new`], of memory that another thread may unmap at any time: bytes are read from copies. `None` where the kernel
     /// makes none, and where a seccomp filter is in force, which may kill for the question.
-    pub fn copied(range: Range<usize>) -> Option<BoundedMemory> {
+    ///
+    /// A page that is not there is not read, so that the kernel does not have to find one: it might wait for the thread that serves the
+    /// page faults of the program (`userfaultfd`, FUSE), and this may be that thread.
+    pub fn copied_if_resident(range: Range<usize>) -> Option<BoundedMemory> {
         let mut memory = BoundedMemory::new(range);
-        memory.copy_from_now_on().then_some(memory)
+        if memory.copy_from_now_on()
+            && let Some(copy) = &mut memory.copy
+        {
+            copy.is_resident_only = true;
+            return Some(memory);
+        }
+        None
     }
 
-    /// Lets the memory be read as that of [`BoundedMemory::copied`]; `false` where that is not possible.
+    /// Lets bytes be read from copies; `false` where that is not possible.
     #[cold]
     #[inline(never)]
     pub fn copy_from_now_on(&mut self) -> bool {
@@ -65,7 +79,7 @@ impl BoundedMemory {
         let own = [1; 4];
         let words = copied_words(thread, own.as_ptr().addr()).filter(|words| *words == own);
         // No words are there: it is no multiple of their size.
-        self.copy = words.map(|words| Copy { thread, place: 1, words });
+        self.copy = words.map(|words| Copy { thread, place: 1, words, is_resident_only: false });
         self.copy.is_some()
     }
 

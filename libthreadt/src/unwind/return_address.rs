@@ -16,7 +16,8 @@ pub struct StackWords<'a> {
     framed: &'a FramedModules,
     /// The module that the last word pointed to, and its code if that can be read.
     last: Option<(LoadedModule, Option<BoundedMemory>)>,
-    /// All memory, for code that is in no module, if it can be copied: such code may be removed at any time.
+    /// All memory, for code that is in no module, if it can be copied: such code may be removed at any time. Most such words are data.
+    /// Code that has called is in a page that is there.
     elsewhere: Option<Option<BoundedMemory>>,
     /// How many words were asked about, and the last ones that are no return addresses.
     asked: usize,
@@ -33,7 +34,10 @@ impl<'a> StackWords<'a> {
         let before = address.wrapping_sub(1);
         if !self.last.as_ref().is_some_and(|(module, _)| module.range.contains(&before)) {
             let Some(module) = LoadedModule::at(before) else {
-                return (self.elsewhere.get_or_insert_with(|| BoundedMemory::copied(ADDRESSES)).as_mut(), None);
+                return (
+                    self.elsewhere.get_or_insert_with(|| BoundedMemory::copied_if_resident(ADDRESSES)).as_mut(),
+                    None,
+                );
             };
             let code = module.code(self.framed);
             self.last = Some((module, code));
