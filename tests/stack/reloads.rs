@@ -3,11 +3,15 @@
 use super::{Stack, names_of_frames, stacks_of};
 use crate::harness::{Program, TestDirectory};
 
+/// A plugin, and a library that opens it when it is loaded.
+fn plugin_and_opener() -> [Program; 2] {
+    let library = |source, flags: &[&str]| Program::with_flags(source, &[&["-shared", "-fPIC", "-O2"], flags].concat());
+    [library("stack/reloaded.c", &[]), library("stack/opener.c", &["-ldl"])]
+}
+
 /// The stacks of a case, which ends as it does natively.
 fn stacks(case: &str) -> Vec<Stack> {
-    let library = |source, flags: &[&str]| Program::with_flags(source, &[&["-shared", "-fPIC", "-O2"], flags].concat());
-    let plugin = library("stack/reloaded.c", &[]);
-    let opener = library("stack/opener.c", &["-ldl"]);
+    let [plugin, opener] = plugin_and_opener();
     let opener = opener.path().to_str().unwrap();
     let flags =
         ["-O2", "-fno-omit-frame-pointer", "-fno-asynchronous-unwind-tables", "-pthread", "-ldl", "-Wl,--no-as-needed"];
@@ -43,6 +47,20 @@ fn memory_above_a_coroutines_stack_is_not_the_threads() {
     let traced = test.traced(&program).env("THR_TRACE_STACK", "32").env("THR_TRACE_RING", "1M").run();
     traced.success();
     assert_eq!(traced.stdout_text(), "200000\n");
+    assert_eq!(names_of_frames(&test)[..2], ["fail", "coroutine"]);
+}
+
+/// What is behind its outermost frame looks like one of the plugin's, to which unwind information has led.
+#[test]
+fn a_coroutine_within_the_threads_stack_does_not_hold_a_closed_library() {
+    let [plugin, opener] = plugin_and_opener();
+    let flags = ["-O1", "-pthread", "-ldl", "-Wl,--no-as-needed", opener.path().to_str().unwrap()];
+    let program = Program::with_flags("stack/own_coroutine.c", &flags);
+    let test = TestDirectory::new("stack-own-coroutine");
+    let command = test.traced(&program).env("PLUGIN", plugin.path()).env("THR_TRACE_STACK", "32");
+    let traced = command.env("THR_TRACE_RING", "1M").run();
+    traced.success();
+    assert_eq!(traced.stdout_text(), "100000\n");
     assert_eq!(names_of_frames(&test)[..2], ["fail", "coroutine"]);
 }
 

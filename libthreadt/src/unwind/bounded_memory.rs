@@ -160,8 +160,8 @@ impl BoundedMemory {
         if !self.is_page_readable(address) {
             return None;
         }
-        // SAFETY: the kernel has read from this page. This thread's stack stays, and so do modules with a frame on it, and those that
-        // were loaded at the start; others are copied (`LoadedModule::memory`).
+        // SAFETY: the kernel has read from this page. This thread's stack stays, and so do modules that were loaded at the start, and
+        // those with a frame on it. Others are copied, and those with a frame where that is possible (`LoadedModule::allow`).
         Some(unsafe { (address as *const u8).read_volatile() })
     }
 

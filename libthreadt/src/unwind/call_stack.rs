@@ -180,6 +180,8 @@ impl CallStack {
         let caller = match rule {
             Some(rule) if rule.return_address.place == SavedAt::Undefined => return Visit::Outermost,
             Some(rule) => caller_by_rule(&mut self.stack, &self.registers, &rule).map(|it| (it, rule.is_signal_frame)),
+            // Whether it has unwind information is not known.
+            None if self.module.as_ref().is_some_and(|module| !module.can_be_read(&self.framed)) => return Visit::Lost,
             None if self.is_return_from_handler() => {
                 caller_by_rule(&mut self.stack, &self.registers, &HANDLERS_RETURN).map(|it| (it, true))
             }
@@ -270,8 +272,7 @@ fn new_rule_in(
     address: usize,
 ) -> Option<UnwindRule> {
     let mut sections = module.unwind_sections();
-    // Without a key the rules of the frames below were not taken from the cache, which may have wrong ones.
-    if !module.allow(&mut sections, framed, key.is_some()) {
+    if !module.allow(&mut sections, framed) {
         return None;
     }
     let rule = eh_frame::rule_of(&mut sections, module.eh_frame_header, address)?;

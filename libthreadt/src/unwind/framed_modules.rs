@@ -1,7 +1,8 @@
-//! The modules that have a frame on a stack for certain, and so stay loaded while it is walked.
+//! The modules that have a frame on a stack, and so stay loaded while it is walked.
 //!
-//! Certain are frames that unwind information leads to from the innermost one. Behind one that a frame pointer has led to, or a word of
-//! the stack, there may be none.
+//! They have it if unwind information leads to it from the innermost one. Behind one that a frame pointer has led to, or a word of
+//! the stack, there may be none, nor behind the outermost one of a coroutine whose stack is within the thread's own. So they
+//! are believed only where nothing else is possible.
 
 /// The identities of the last ones that were met; a stack has few.
 #[derive(Clone, Debug, Default)]

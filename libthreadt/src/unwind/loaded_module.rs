@@ -6,6 +6,7 @@
 use core::ops::Range;
 
 use super::bounded_memory::BoundedMemory;
+use super::closings::CLOSINGS;
 use super::eh_frame;
 use super::framed_modules::FramedModules;
 use crate::glibc::next_functions;
@@ -91,20 +92,21 @@ impl LoadedModule {
         next_functions::_dl_find_object.is_known()
     }
 
-    /// Whether its memory may be read, and from now on how. Another thread may close it meanwhile, unless it was loaded at the start, or
-    /// has a frame; then the kernel copies what is read, where that is possible. What has a frame is copied too, if `may_be_wrong`: frames
-    /// that a wrong rule has led to are none.
+    /// Whether its memory may be read, and from now on how. Another thread may close it meanwhile, unless it was loaded at the start; then
+    /// the kernel copies what is read, where that is possible. What has a frame is copied too: frames that a wrong rule has led to are none,
+    /// nor is what a coroutine's stack has behind its outermost frame. Where no copies are made, what has a frame is read, but not while
+    /// a library is being closed, which may be that one.
     #[inline(never)]
-    pub fn allow(&self, memory: &mut BoundedMemory, framed: &FramedModules, may_be_wrong: bool) -> bool {
-        let is_framed = framed.contain(self.identity);
-        let is_loaded = noted_module(self.range.start).is_some() || is_framed && !may_be_wrong;
-        if is_loaded { true } else { memory.copy_from_now_on() || is_framed }
+    pub fn allow(&self, memory: &mut BoundedMemory, framed: &FramedModules) -> bool {
+        noted_module(self.range.start).is_some()
+            || memory.copy_from_now_on()
+            || framed.contain(self.identity) && CLOSINGS.number().is_some()
     }
 
     /// Its code, if it may be read.
     pub fn code(&self, framed: &FramedModules) -> Option<BoundedMemory> {
         let mut code = BoundedMemory::new(self.range.clone());
-        self.allow(&mut code, framed, true).then_some(code)
+        self.allow(&mut code, framed).then_some(code)
     }
 
     /// The memory that may have its unwind sections: offsets from the header have 32 bits. [`LoadedModule::allow`] says whether it may be
@@ -119,13 +121,12 @@ impl LoadedModule {
     #[cold]
     pub fn has_unwind_information(&self, address: usize, framed: &FramedModules) -> bool {
         let mut sections = self.unwind_sections();
-        self.allow(&mut sections, framed, true)
-            && eh_frame::rule_of(&mut sections, self.eh_frame_header, address).is_some()
+        self.allow(&mut sections, framed) && eh_frame::rule_of(&mut sections, self.eh_frame_header, address).is_some()
     }
 
     /// Whether it can be read.
     #[cold]
     pub fn can_be_read(&self, framed: &FramedModules) -> bool {
-        framed.contain(self.identity) || self.code(framed).is_some()
+        self.code(framed).is_some()
     }
 }

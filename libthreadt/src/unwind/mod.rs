@@ -13,7 +13,7 @@
 //! - `eh_frame`: the entry of an address in a module's unwind sections; `cfi` interprets it
 //! - `rule`: where a frame's caller has its registers
 //! - `loaded_module`: the module that has code at an address
-//! - `framed_modules`: the modules that have a frame for certain
+//! - `framed_modules`: the modules that have a frame
 //! - `bounded_memory`: a range of memory of which each page is probed before it is read, or each word copied
 
 mod bounded_memory;
