@@ -112,8 +112,8 @@ pub fn end_of_stack_above(address: usize) -> usize {
     end.unwrap_or(address.saturating_add(OTHER_STACK_MAX)) & !7
 }
 
-/// Where threads' own stacks begin, as far as that is known, each at the place of its thread pointer: the number of the lowest page, and
-/// above it a hash of the thread pointer. They are looked at again and again.
+/// Where threads' own stacks begin, each at the place of its thread pointer: the number of the lowest page, and above it a hash of the
+/// thread pointer. They are looked at again and again.
 static OWN_STACKS: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
 const PAGE_NUMBER_BITS: u32 = 36;
 
@@ -140,9 +140,7 @@ pub fn forget_own_stack() {
 pub fn is_own_up_to(address: usize, end: usize) -> bool {
     /// Nothing is mapped so near below the first thread's stack (mmap_base, arch/x86/mm/mmap.c).
     const FIRST_MAX: usize = 64 << 20;
-    /// Between the stacks of other threads and what is below them is a page that cannot be read.
-    const PROBED_MAX: usize = 8 << 20;
-    // SAFETY: as in `is_on_own_stack`.
+    // SAFETY: as in `end_of_own_stack`.
     if end == unsafe { __libc_stack_end } & !7 {
         return end - address <= FIRST_MAX;
     }
@@ -154,15 +152,36 @@ pub fn is_own_up_to(address: usize, end: usize) -> bool {
     // ORDERING: Relaxed; the word is all that is known, and another thread's has another hash.
     let noted = place.load(Relaxed);
     let page_number = noted & ((1 << PAGE_NUMBER_BITS) - 1);
-    let known = if noted ^ page_number == hash && noted != 0 { page_number as usize * PAGE } else { end };
-    if address >= known {
-        return true;
+    if noted ^ page_number == hash && noted != 0 {
+        return address >= page_number as usize * PAGE;
     }
-    let is_own = known - address <= PROBED_MAX && is_mapped(address, known);
-    if is_own {
-        place.store(hash | (address / PAGE) as u64, Relaxed);
-    }
-    is_own
+    let Some(begin) = begin_of_libc_stack(pointer) else { return false };
+    place.store(hash | (begin / PAGE) as u64, Relaxed);
+    address >= begin
+}
+
+/// Where the stack begins that libc has mapped for a thread, which is not the first one; `None` if the program has given the memory, or if
+/// libc has made no guard pages: what is below may be another's then, and nothing shows where.
+///
+/// libc's thread structure begins at the thread pointer. The place of this in it is no ABI, so it is looked for: where the memory begins,
+/// its size, and that of its guard pages (nptl/descr.h), which is 0 for the program's memory.
+#[cold]
+#[inline(never)]
+fn begin_of_libc_stack(pointer: usize) -> Option<usize> {
+    const STRUCTURE_MAX: usize = 4096;
+    let is_page = |address: usize| address.is_multiple_of(PAGE);
+    let word = |at: usize| {
+        // SAFETY: `is_mapped` has been asked. The words are only compared.
+        unsafe { core::ptr::with_exposed_provenance::<usize>(at).read_volatile() }
+    };
+    let next_page = (pointer + PAGE) & !(PAGE - 1);
+    let end = if is_mapped(next_page - 1, next_page + 1) { pointer + STRUCTURE_MAX } else { next_page };
+    (pointer.next_multiple_of(8)..end - 16).step_by(8).find_map(|at| {
+        let [begin, size, guard] = [at, at + 8, at + 16].map(word);
+        let has_structure = begin.checked_add(size)?.checked_sub(pointer).is_some_and(|room| room <= 2 * STRUCTURE_MAX);
+        let is_libc_stack = has_structure && begin < pointer && guard > 0 && guard < size;
+        (is_libc_stack && [begin, size, guard].into_iter().all(is_page)).then(|| begin + guard)
+    })
 }
 
 /// Whether all pages from one address to another can be read: stacks end in pages that cannot.

@@ -87,3 +87,22 @@ fn what_a_handler_on_a_forgotten_stack_interrupts_is_live() {
     let mut memory = vec![0u8; STACK_SIZE];
     assert_eq!(look_from(memory.as_mut_ptr()), [0, 0, 1, 0]);
 }
+
+/// Of a thread's stack that libc has mapped it is known where it begins.
+#[test]
+#[cfg_attr(miri, ignore = "glibc's threads")]
+fn a_stack_of_libcs_is_the_threads_own_down_to_the_guard_pages() {
+    for size in [1 << 16, 1 << 20, 8 << 20] {
+        let thread = std::thread::Builder::new().stack_size(size).spawn(move || {
+            forget_own_stack();
+            let here = stack_pointer();
+            let end = end_of_stack_above(here);
+            let begin = begin_of_libc_stack(thread_pointer()).unwrap();
+            let answers = [here, begin, begin - 8].map(|address| is_own_up_to(address, end));
+            (begin, here, end, answers)
+        });
+        let (begin, here, end, answers) = thread.unwrap().join().unwrap();
+        assert!(begin < here && here < end && (end - begin).abs_diff(size) < 1 << 16, "{begin:#x} {here:#x} {end:#x}");
+        assert_eq!(answers, [true, true, false]);
+    }
+}
