@@ -40,7 +40,12 @@ fn displaced(code: &mut BoundedMemory, end: usize) -> Option<usize> {
 fn behind_stub(code: &mut BoundedMemory, range: &Range<usize>, called: usize) -> Called {
     const BND: u8 = 0xf2;
     const JUMP_BY_SLOT: u64 = 0x25ff;
+    /// `mov $number, %r11d`, as mold's entries have it before the jump.
+    const MOV_TO_R11: u64 = 0xbb41;
     let mut at = behind_endbr64(code, called);
+    if code.number(at, 2) == Some(MOV_TO_R11) {
+        at += 6;
+    }
     if code.byte(at) == Some(BND) {
         at += 1;
     }
@@ -90,8 +95,12 @@ mod tests {
         assert_eq!(called(&[0x90, 0x90, 0x90, 0x90], 3), Called::Unknown);
         // call *slot(%rip)
         assert_eq!(called(&[0xff, 0x15, 1, 0, 0, 0, 0x90, 5, 0, 0, 0, 0, 0, 0, 0], 6), Called::Function(5));
-        // By entries of the PLT, of both kinds; the word at the end is the slot.
-        let entries: [&[u8]; 2] = [&[0xff, 0x25, 0, 0, 0, 0], &[0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0, 0, 0, 0]];
+        // By entries of the PLT, of each kind; the word at the end is the slot.
+        let entries: [&[u8]; 3] = [
+            &[0xff, 0x25, 0, 0, 0, 0],
+            &[0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0, 0, 0, 0],
+            &[0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb, 3, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0],
+        ];
         for entry in entries {
             let before = [0xe8, 0, 0, 0, 0];
             let mut bytes = [&before[..], entry, &7u64.to_le_bytes()].concat();
