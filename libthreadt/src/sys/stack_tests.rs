@@ -102,7 +102,8 @@ fn a_stack_of_libcs_is_the_threads_own_down_to_the_guard_pages() {
             (begin, here, end, answers)
         });
         let (begin, here, end, answers) = thread.unwrap().join().unwrap();
-        assert!(begin < here && here < end && (end - begin).abs_diff(size) < 1 << 16, "{begin:#x} {here:#x} {end:#x}");
+        // It may be a larger one, of a thread that has ended.
+        assert!(begin < here && here < end && end - begin + (1 << 16) > size, "{begin:#x} {here:#x} {end:#x}");
         assert_eq!(answers, [true, true, false]);
     }
 }
