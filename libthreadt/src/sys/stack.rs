@@ -164,18 +164,18 @@ pub fn is_own_up_to(address: usize, end: usize) -> bool {
 /// libc has made no guard pages: what is below may be another's then, and nothing shows where.
 ///
 /// libc's thread structure begins at the thread pointer. The place of this in it is no ABI, so it is looked for: where the memory begins,
-/// its size, and that of its guard pages (nptl/descr.h), which is 0 for the program's memory.
+/// its size, and that of its guard pages (nptl/descr.h), which is 0 for the program's memory. The structure is in the stack's last page, and
+/// what follows may be a page that the program serves.
 #[cold]
 #[inline(never)]
 fn begin_of_libc_stack(pointer: usize) -> Option<usize> {
     const STRUCTURE_MAX: usize = 4096;
     let is_page = |address: usize| address.is_multiple_of(PAGE);
     let word = |at: usize| {
-        // SAFETY: `is_mapped` has been asked. The words are only compared.
+        // SAFETY: a word of the page that has the thread pointer, whose first word is the structure's. The words are only compared.
         unsafe { core::ptr::with_exposed_provenance::<usize>(at).read_volatile() }
     };
-    let next_page = (pointer + PAGE) & !(PAGE - 1);
-    let end = if is_mapped(next_page - 1, next_page + 1) { pointer + STRUCTURE_MAX } else { next_page };
+    let end = (pointer + PAGE) & !(PAGE - 1);
     (pointer.next_multiple_of(8)..end - 16).step_by(8).find_map(|at| {
         let [begin, size, guard] = [at, at + 8, at + 16].map(word);
         let has_structure = begin.checked_add(size)?.checked_sub(pointer).is_some_and(|room| room <= 2 * STRUCTURE_MAX);
