@@ -9,8 +9,8 @@ const STACK_SIZE: usize = 256 * 1024;
 
 /// Where the stack was when the work began that the handler interrupts.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
-/// What the handler found: of what it interrupted, of the same over a remnant, of what it has itself returned from, and of what it
-/// interrupted from far below the signal frame.
+/// What the handler found of four spans: that which it interrupted; the same, over a remnant of a frame; one from which it has itself
+/// returned; and the first one, from far below the signal frame.
 static FOUND: [AtomicUsize; 4] = [const { AtomicUsize::new(NOTHING) }; 4];
 const NOTHING: usize = 2;
 

@@ -5,11 +5,11 @@ use super::bounded_memory::BoundedMemory;
 /// The calls that may end before an address.
 #[derive(Clone, Copy, Debug)]
 pub struct Calls {
-    /// The call has the distance of what it calls: E8 and four bytes.
+    /// One that names the function by its distance: E8 and four bytes.
     pub is_direct: bool,
-    /// It says where the address of what it calls is: FF, with 2 in the middle of the next byte.
+    /// One by a register or a word of memory: FF, with 2 in the middle of the next byte.
     pub is_indirect: bool,
-    /// And that is a word at a known distance.
+    /// This one, by a word whose distance from the code it names.
     pub is_by_slot: bool,
 }
 

@@ -67,7 +67,7 @@ fn in_slot(code: &mut BoundedMemory, range: &Range<usize>, slot: usize) -> Calle
     Called::Function(function)
 }
 
-/// Where the code at an address goes on behind the mark of what is jumped to.
+/// The first instruction at an address, not counting `endbr64`.
 fn behind_endbr64(code: &mut BoundedMemory, address: usize) -> usize {
     const ENDBR64: u64 = 0xfa1e_0ff3;
     if code.number(address, 4) == Some(ENDBR64) { address.wrapping_add(4) } else { address }

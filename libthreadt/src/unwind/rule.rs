@@ -1,6 +1,7 @@
 //! How the registers of a frame's caller follow from those of the frame.
 
-/// The rule of what a signal handler returns to: rsp is at the kernel's `struct ucontext` then.
+/// The rule of the code to which signal handlers return (`rt_sigreturn`). Its rsp is at the kernel's `struct ucontext`, in which the
+/// offsets are.
 pub const HANDLERS_RETURN: UnwindRule = UnwindRule {
     base: CfaBase::AtRsp,
     cfa_offset: 160,

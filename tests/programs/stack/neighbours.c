@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "endless_coroutine.h"
+
 enum { CALLS = 200000, SIZE = 65536, THREAD_SIZE = 4 * SIZE };
 
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
@@ -15,43 +17,11 @@ static volatile int has_ended;
 static char *above;
 static int failures;
 
-void switch_stack(void **own, void *other);
-__asm__(".text\n.globl switch_stack\n.type switch_stack, @function\n"
-	"switch_stack:\n"
-	".cfi_startproc\n"
-	"push %rbp\n.cfi_adjust_cfa_offset 8\n"
-	"push %rbx\n.cfi_adjust_cfa_offset 8\n"
-	"push %r12\n.cfi_adjust_cfa_offset 8\n"
-	"push %r13\n.cfi_adjust_cfa_offset 8\n"
-	"push %r14\n.cfi_adjust_cfa_offset 8\n"
-	"push %r15\n.cfi_adjust_cfa_offset 8\n"
-	"mov %rsp, (%rdi)\n"
-	"mov %rsi, %rsp\n"
-	"pop %r15\n"
-	"pop %r14\n"
-	"pop %r13\n"
-	"pop %r12\n"
-	"pop %rbx\n"
-	"pop %rbp\n"
-	"ret\n"
-	".cfi_endproc\n"
-	".size switch_stack, .-switch_stack\n");
-
-static void *main_stack, *own_stack;
-
 __attribute__((noinline)) static void fail(void)
 {
 	for (int i = 0; i < CALLS / 2; i++)
 		failures += pthread_mutex_trylock(&held) != 0;
 	__asm__ volatile("" ::: "memory");
-}
-
-__attribute__((noreturn)) static void coroutine(void)
-{
-	for (;;) {
-		fail();
-		switch_stack(&own_stack, main_stack);
-	}
 }
 
 static void *unmap_again_and_again(void *nothing)

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "endless_coroutine.h"
+
 enum { CALLS = 100000, SIZE = 65536 };
 
 extern void *plugin;
@@ -16,30 +18,6 @@ void reload(void);
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 static volatile int has_ended;
 static int failures;
-
-void switch_stack(void **own, void *other);
-__asm__(".text\n.globl switch_stack\n.type switch_stack, @function\n"
-	"switch_stack:\n"
-	".cfi_startproc\n"
-	"push %rbp\n.cfi_adjust_cfa_offset 8\n"
-	"push %rbx\n.cfi_adjust_cfa_offset 8\n"
-	"push %r12\n.cfi_adjust_cfa_offset 8\n"
-	"push %r13\n.cfi_adjust_cfa_offset 8\n"
-	"push %r14\n.cfi_adjust_cfa_offset 8\n"
-	"push %r15\n.cfi_adjust_cfa_offset 8\n"
-	"mov %rsp, (%rdi)\n"
-	"mov %rsi, %rsp\n"
-	"pop %r15\n"
-	"pop %r14\n"
-	"pop %r13\n"
-	"pop %r12\n"
-	"pop %rbx\n"
-	"pop %rbp\n"
-	"ret\n"
-	".cfi_endproc\n"
-	".size switch_stack, .-switch_stack\n");
-
-static void *main_stack, *own_stack;
 
 struct task {
 	_Alignas(16) char stack[SIZE];
@@ -51,14 +29,6 @@ __attribute__((noinline)) static void fail(void)
 	for (int i = 0; i < CALLS; i++)
 		failures += pthread_mutex_trylock(&held) != 0;
 	__asm__ volatile("" ::: "memory");
-}
-
-__attribute__((noreturn)) static void coroutine(void)
-{
-	for (;;) {
-		fail();
-		switch_stack(&own_stack, main_stack);
-	}
 }
 
 static void *reload_again_and_again(void *nothing)

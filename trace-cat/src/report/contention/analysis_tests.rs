@@ -6,7 +6,7 @@ use super::analysis::Analysis;
 use super::holds::Knowledge;
 use super::numeric_record::NumericRecord;
 use super::tables::ImageEnd;
-use super::wait_graph::{ChainEnd, WaitGraph};
+use super::wait_graph::{BlockedThread, ChainEnd, WaitGraph};
 use super::wait_selection::WaitSelection;
 
 pub(super) const TIMED_OUT: u64 = libc::ETIMEDOUT as u64;
@@ -71,14 +71,22 @@ pub(super) fn wakers(analysis: &Analysis, address: u64) -> Vec<(u32, u64)> {
     wakers
 }
 
+/// The LWPs of what may be deadlocks.
+pub(super) fn undecided(analysis: &Analysis, graph: &WaitGraph) -> Vec<Vec<u32>> {
+    lwps(analysis, &graph.undecided)
+}
+
+fn lwps(analysis: &Analysis, circles: &[Vec<BlockedThread>]) -> Vec<Vec<u32>> {
+    let lwp = |blocked: &BlockedThread| analysis.threads[blocked.thread as usize].lwp;
+    circles.iter().map(|circle| circle.iter().map(lwp).collect()).collect()
+}
+
 /// The LWPs of each deadlock, and of each stuck thread with who it waits for.
 pub(super) fn wrong(analysis: &Analysis, graph: &WaitGraph) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
     let lwp = |thread: u32| analysis.threads[thread as usize].lwp;
-    let cycle =
-        |threads: &Vec<super::wait_graph::BlockedThread>| threads.iter().map(|thread| lwp(thread.thread)).collect();
     let mut stuck: Vec<_> = graph.stuck.iter().map(|stuck| (lwp(stuck.thread), lwp(stuck.held_by))).collect();
     stuck.sort_unstable();
-    (graph.deadlocks.iter().map(cycle).collect(), stuck)
+    (lwps(analysis, &graph.deadlocks), stuck)
 }
 
 /// LWP takes the mutex at an address at once.

@@ -1,6 +1,6 @@
 //! Waits for conditions in the graph: each ends only with its mutex.
 
-use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, wrong};
+use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, undecided, wrong};
 use super::holds::Knowledge;
 
 fn lines(lines: &[&[RecordLine<'static>]]) -> Vec<RecordLine<'static>> {
@@ -57,11 +57,8 @@ fn who_took_a_mutex_that_a_wait_needs_may_have_given_it_back() {
     let found = |records: &[&[RecordLine<'static>]]| {
         let knowledge = Knowledge { only_blocked: true, ..Knowledge::default() };
         let (analysis, graph) = analysed_with(&lines(records), knowledge);
-        let lwps = |circle: &Vec<super::BlockedThread>| -> Vec<u32> {
-            circle.iter().map(|blocked| analysis.threads[blocked.thread as usize].lwp).collect()
-        };
         let unknown = graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).sum::<usize>();
-        (wrong(&analysis, &graph), graph.undecided.iter().map(lwps).collect::<Vec<_>>(), unknown)
+        (wrong(&analysis, &graph), undecided(&analysis, &graph), unknown)
     };
     // A signal may end the wait if the mutex is free.
     let stuck = (vec![], vec![(2, 1)]);

@@ -210,23 +210,13 @@ impl Analysis {
         }
     }
 
-    /// Takes an unlock by a thread: of what another one has for certain, or waits for although it has it. That may be one of another
-    /// process, which has an object of its own for it.
+    /// Notes of a mutex or spin lock that this thread unlocks whether another one owns it: it has it for certain, or waits for it although
+    /// it has it. The owner may be of another process, which has an object of its own for the lock.
     fn note_handing_on(&mut self, object: u32, thread: u32) {
         let state = &self.objects[object as usize];
         let may_be = matches!(state.kind, ObjectKind::Mutex | ObjectKind::Spin);
         if !may_be || state.is_handed_on || state.occupancy.depth(thread) > 0 {
             return;
-        }
-        let mut objects = vec![object];
-        if state.may_be_held_elsewhere {
-            let (address, kind) = state.identity();
-            let is_alike = |other: &u32| {
-                let other = &self.objects[*other as usize];
-                other.kind == kind && other.may_be_held_elsewhere
-            };
-            let others = (0..self.processes.len() as u32).filter_map(|process| self.object_at(process, address));
-            objects.extend(others.filter(is_alike));
         }
         let is_another_ones = |object: &u32| {
             let occupancy = &self.objects[*object as usize].occupancy;
@@ -237,8 +227,9 @@ impl Analysis {
             let is_owned = occupancy.holds.iter().any(|hold| self.is_certain(*object, hold));
             is_owned || occupancy.waiting_threads().into_iter().any(waits_for_itself)
         };
-        if objects.iter().any(is_another_ones) {
-            objects.into_iter().for_each(|object| self.objects[object as usize].is_handed_on = true);
+        let others = if state.may_be_held_elsewhere { self.objects_elsewhere(object).collect() } else { Vec::new() };
+        if is_another_ones(&object) || others.iter().any(is_another_ones) {
+            others.into_iter().chain([object]).for_each(|object| self.objects[object as usize].is_handed_on = true);
         }
     }
 

@@ -11,7 +11,7 @@ use super::analysis::Analysis;
 use super::holds::Hold;
 use super::tables::{ImageEnd, OngoingCall, ThreadState};
 
-/// In how many of the latest processes the owner of a lock is searched for when a wait begins.
+/// In how many of the latest processes the owner of a lock is searched for when a wait begins, or another one's unlock is seen.
 const SEARCHED_MAX: usize = 256;
 
 impl Analysis {
@@ -55,8 +55,8 @@ impl Analysis {
         let Some(object) = call.object.filter(|object| !self.shared_locks.contains_key(object)) else {
             return;
         };
-        let latest = (0..self.processes.len() as u32).rev().take(SEARCHED_MAX);
-        let mut owners = latest.filter_map(|process| self.thread_of_lwp.get(&(process, call.other_owner)).copied());
+        let mut owners =
+            self.latest_processes().filter_map(|process| self.thread_of_lwp.get(&(process, call.other_owner)).copied());
         let Some(owner) = owners.find(|owner| self.has_same_lock(*owner, state.process, &call)) else { return };
         let address = self.objects[object as usize].address;
         let Some(other) = self.object_at(self.threads[owner as usize].process, address) else { return };
@@ -65,6 +65,20 @@ impl Analysis {
             self.shared_locks.insert(part, group);
             self.objects[part as usize].is_named = true;
         }
+    }
+
+    fn latest_processes(&self) -> impl Iterator<Item = u32> + use<> {
+        (0..self.processes.len() as u32).rev().take(SEARCHED_MAX)
+    }
+
+    /// The objects of the latest processes that may be one lock with this one, which has the same address and is of the same kind.
+    pub fn objects_elsewhere(&self, object: u32) -> impl Iterator<Item = u32> {
+        let (address, kind) = self.objects[object as usize].identity();
+        let is_alike = move |other: &u32| {
+            let state = &self.objects[*other as usize];
+            *other != object && state.kind == kind && state.may_be_held_elsewhere
+        };
+        self.latest_processes().filter_map(move |process| self.object_at(process, address)).filter(is_alike)
     }
 
     /// The thread of another process that has the object which is one lock with that of a call.

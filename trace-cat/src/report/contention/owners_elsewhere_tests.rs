@@ -1,7 +1,7 @@
 //! Deadlocks of threads of several processes.
 
 use super::Analysis;
-use super::analysis_tests::{RecordLine, analysed_with, lock, record, wrong};
+use super::analysis_tests::{RecordLine, analysed_with, lock, record, undecided, wrong};
 use super::holds::Knowledge;
 use super::numeric_record::NumericRecord;
 use super::wait_graph::WaitGraph;
@@ -78,10 +78,7 @@ fn two_processes_that_wait_for_each_other_are_in_a_deadlock() {
 fn two_programs_that_wait_for_each_other_may_be_in_a_deadlock() {
     let found = |records: &[&[RecordLine<'static>]]| -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
         let (analysis, graph) = analysed_with(&records.concat(), ALL);
-        let lwps = |circle: &Vec<super::BlockedThread>| {
-            circle.iter().map(|blocked| analysis.threads[blocked.thread as usize].lwp).collect()
-        };
-        (result(&analysis, &graph).0, graph.undecided.iter().map(lwps).collect())
+        (result(&analysis, &graph).0, undecided(&analysis, &graph))
     };
     let begin: &[RecordLine] = &[(1, 1, "1:39:0", &[1]), (2, 21, "1:39:0", &[1])];
     let waits: &[RecordLine] = &[(20, 1, "2:2:1", &[56, 0, 0, 21]), (21, 21, "2:2:1", &[1016, 0, 0, 1])];

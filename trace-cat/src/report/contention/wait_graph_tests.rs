@@ -1,10 +1,10 @@
 //! Deadlocks and stuck threads, at the end and at a moment.
 
-use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, record, wrong};
+use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, record, undecided, wrong};
 use super::holds::Knowledge;
 use super::moment::Moment;
 use super::tables::OngoingCall;
-use super::wait_graph::{BlockedThread, ChainEnd};
+use super::wait_graph::ChainEnd;
 use crate::report::misuse::MisuseKind;
 
 fn lines(lines: &[&[RecordLine<'static>]]) -> Vec<RecordLine<'static>> {
@@ -225,7 +225,7 @@ fn the_owner_that_a_thread_saw_counts_if_nobody_else_may_have_the_lock() {
     let found = |records: &[&[RecordLine<'static>]]| {
         let knowledge = Knowledge { only_blocked: true, ..Knowledge::default() };
         let (analysis, graph) = analysed_with(&lines(records), knowledge);
-        let undecided: Vec<Vec<u32>> = graph.undecided.iter().map(|circle| lwps(&analysis, circle)).collect();
+        let undecided = undecided(&analysis, &graph);
         let old = graph.undecided.iter().flatten().filter(|blocked| blocked.doubtful_owner.is_some()).count();
         (wrong(&analysis, &graph), undecided, old)
     };
@@ -282,17 +282,13 @@ fn who_locks_a_mutex_twice_that_others_unlock_may_go_on() {
                 .iter()
                 .filter(|row| row.kind == MisuseKind::RelockSelf)
                 .count();
-            let undecided: Vec<Vec<u32>> = graph.undecided.iter().map(|circle| lwps(&analysis, circle)).collect();
+            let undecided = undecided(&analysis, &graph);
             (wrong(&analysis, &graph).0, undecided, count)
         };
         let is_misuse = usize::from(from == 0);
         assert_eq!(found(&[first]), (vec![vec![1]], vec![], is_misuse), "nobody has unlocked it before");
         assert_eq!(found(&[first, handed, second]), (vec![], vec![vec![1]], 0), "{knowledge:?}");
     }
-}
-
-fn lwps(analysis: &super::Analysis, circle: &[BlockedThread]) -> Vec<u32> {
-    circle.iter().map(|blocked| analysis.threads[blocked.thread as usize].lwp).collect()
 }
 
 /// A deadlock of threads 1 and 2, the first of which makes one record more.
@@ -307,7 +303,7 @@ fn who_may_have_left_its_wait_is_in_no_certain_deadlock() {
     for (event, arguments) in [("4:4:0", &[64, 0, 0][..]), ("1:10:0", &[2, 10, 0]), ("1:11:0", &[1, 0, 0, 0])] {
         let (analysis, graph) = analysed(&circle_and(event, arguments));
         assert_eq!(wrong(&analysis, &graph), (vec![], vec![]), "{event}");
-        let undecided: Vec<Vec<u32>> = graph.undecided.iter().map(|circle| lwps(&analysis, circle)).collect();
+        let undecided = undecided(&analysis, &graph);
         assert_eq!(undecided, [[1, 2]], "{event}");
     }
     // Who waits for a semaphore and posts another one may have left, too.
