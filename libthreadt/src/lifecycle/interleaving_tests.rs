@@ -2,6 +2,7 @@
 //! between any two steps: each record is in the trace exactly once.
 
 use std::alloc::{Layout, alloc_zeroed};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ const PID: u32 = 4321;
 /// The slots and files of a process, and which records its threads have made.
 #[derive(Clone)]
 pub(super) struct Scene {
-    pub(super) directory: Arc<tempfile::TempDir>,
+    pub(super) directory: PathBuf,
     pub(super) slots: Vec<Slot>,
     /// Bit n of the first: record n has begun; of the second: the call that makes it has returned.
     begun: Arc<AtomicU64>,
@@ -40,12 +41,28 @@ pub(super) struct Scene {
 // SAFETY: the slots' words are atomics; the rest is used by one actor at a time.
 unsafe impl Send for Scene {}
 
-/// One test at a time uses the process's state.
-pub(super) fn lock_process() -> MutexGuard<'static, ()> {
+/// The state of the process, which one test at a time uses, and the directories of its scenes. These do not go with a scene:
+/// an actor that a jump ends drops nothing, not its scene either.
+pub(super) struct LockedProcess {
+    _lock: MutexGuard<'static, ()>,
+    directories: tempfile::TempDir,
+    scenes: Cell<usize>,
+}
+
+pub(super) fn lock_process() -> LockedProcess {
     static PROCESS_STATE: Mutex<()> = Mutex::new(());
-    let guard = PROCESS_STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = PROCESS_STATE.lock().unwrap_or_else(PoisonError::into_inner);
     process_info::never_write_at_flush();
-    guard
+    LockedProcess { _lock: lock, directories: tempfile::tempdir().unwrap(), scenes: Cell::new(0) }
+}
+
+impl LockedProcess {
+    fn new_directory(&self) -> PathBuf {
+        let number = self.scenes.replace(self.scenes.get() + 1);
+        let directory = self.directories.path().join(number.to_string());
+        fs::create_dir(&directory).unwrap();
+        directory
+    }
 }
 
 /// Gives the slot to a thread. In its first region records begin at `position`.
@@ -62,7 +79,7 @@ fn adopt(slot: Slot, lwp: u32, directory: &Path, position: u32) {
 
 impl Scene {
     /// A process with a slot for each of `lwps`. In the first region of each, records begin at `position`.
-    pub(super) fn new(lwps: &[u32], layout: SlotLayout, position: u32) -> Scene {
+    pub(super) fn new(process: &LockedProcess, lwps: &[u32], layout: SlotLayout, position: u32) -> Scene {
         let mapped = |size: usize| {
             // SAFETY: the size is not 0. The memory is never given back.
             unsafe { alloc_zeroed(Layout::from_size_align(size, PAGE).unwrap()) }
@@ -75,7 +92,7 @@ impl Scene {
         forget_slots(|_, _| ());
         HEADERS[0].store(mapped(SLOTS_OFFSET), SeqCst);
         make_file_table(0, false, WorkingProcess::current()).unwrap();
-        let directory = Arc::new(tempfile::tempdir().unwrap());
+        let directory = process.new_directory();
         let first = NonNull::new(mapped(layout.slot_size() * lwps.len())).unwrap();
         // SAFETY: the memory of the slots.
         let controls = unsafe { new_controls(first, lwps.len(), layout.slot_size()) }.unwrap();
@@ -83,7 +100,7 @@ impl Scene {
         for (index, &lwp) in lwps.iter().enumerate() {
             // SAFETY: within the memory.
             let slot = unsafe { Slot::at(controls.add(index)) };
-            adopt(slot, lwp, directory.path(), position);
+            adopt(slot, lwp, &directory, position);
             slots.push(slot);
         }
         // SAFETY: made above, for good.
@@ -104,7 +121,7 @@ impl Scene {
         // The thread's file may be the same: the slot must not count as a second user of it.
         let lwp = self.slots[0].lwp.load(Relaxed);
         file_entry(self.slots[0], lwp).remove_user(self.slots[0], lwp);
-        adopt(self.slots[0], sys::thread_id(), self.directory.path(), position);
+        adopt(self.slots[0], sys::thread_id(), &self.directory, position);
         set_write_through(write_through);
     }
 
@@ -233,7 +250,7 @@ impl Scene {
     }
 
     fn record_file(&self, slot: &Slot) -> PathBuf {
-        self.directory.path().join(format!("tr.{PID:07x}.{:03x}", slot.lwp.load(Relaxed) & 0xfff))
+        self.directory.join(format!("tr.{PID:07x}.{:03x}", slot.lwp.load(Relaxed) & 0xfff))
     }
 
     /// An actor that writes out all slots, as at the process's end.
@@ -260,9 +277,9 @@ pub(super) const STEPS: usize = 60;
 
 #[test]
 fn a_full_buffer_is_written_once_whenever_the_process_dies() {
-    let _guard = lock_process();
+    let process = lock_process();
     let orders = explore(0, || {
-        let scene = Scene::new(&[5], SlotLayout::BUFFERS, nearly_full());
+        let scene = Scene::new(&process, &[5], SlotLayout::BUFFERS, nearly_full());
         (vec![scene.recorder(0, 0..8)], scene.observer())
     });
     assert_eq!(orders, 1);
@@ -270,11 +287,11 @@ fn a_full_buffer_is_written_once_whenever_the_process_dies() {
 
 #[test]
 fn a_handler_that_records_at_any_step_neither_loses_nor_doubles() {
-    let _guard = lock_process();
+    let process = lock_process();
     for (write_through, position) in [(false, nearly_full()), (true, 0)] {
         for step in 0..STEPS {
             explore(0, || {
-                let scene = Scene::new(&[5], SlotLayout::BUFFERS, position);
+                let scene = Scene::new(&process, &[5], SlotLayout::BUFFERS, position);
                 set_write_through(write_through);
                 (vec![scene.interrupted(step, 0..6, 10..13)], scene.observer())
             });
@@ -284,19 +301,19 @@ fn a_handler_that_records_at_any_step_neither_loses_nor_doubles() {
 
 #[test]
 fn the_final_flush_meets_records_at_any_step() {
-    let _guard = lock_process();
+    let process = lock_process();
     explore(preemptions(), || {
-        let scene = Scene::new(&[5], SlotLayout::BUFFERS, nearly_full());
+        let scene = Scene::new(&process, &[5], SlotLayout::BUFFERS, nearly_full());
         (vec![scene.recorder(0, 0..3), scene.final_flush()], scene.observer())
     });
 }
 
 #[test]
 fn the_final_flush_meets_a_handler_at_any_step() {
-    let _guard = lock_process();
+    let process = lock_process();
     for step in 0..STEPS {
         explore(preemptions() - 1, || {
-            let scene = Scene::new(&[5], SlotLayout::BUFFERS, nearly_full());
+            let scene = Scene::new(&process, &[5], SlotLayout::BUFFERS, nearly_full());
             (vec![scene.interrupted(step, 0..3, 10..12), scene.final_flush()], scene.observer())
         });
     }
@@ -304,11 +321,11 @@ fn the_final_flush_meets_a_handler_at_any_step() {
 
 #[test]
 fn the_final_flush_meets_a_ring_at_any_step() {
-    let _guard = lock_process();
+    let process = lock_process();
     let layout = SlotLayout::ring(64 * 1024).unwrap();
     explore(preemptions(), || {
         set_slot_layout(layout);
-        let scene = Scene::new(&[5], layout, capacity(0) - 400);
+        let scene = Scene::new(&process, &[5], layout, capacity(0) - 400);
         (vec![scene.recorder(0, 0..5), scene.final_flush()], scene.observer())
     });
     set_slot_layout(SlotLayout::BUFFERS);
@@ -316,18 +333,18 @@ fn the_final_flush_meets_a_ring_at_any_step() {
 
 #[test]
 fn two_threads_share_a_file() {
-    let _guard = lock_process();
+    let process = lock_process();
     explore(preemptions(), || {
-        let scene = Scene::new(&[0x1_0005, 0x2_0005], SlotLayout::BUFFERS, nearly_full());
+        let scene = Scene::new(&process, &[0x1_0005, 0x2_0005], SlotLayout::BUFFERS, nearly_full());
         (vec![scene.recorder(0, 0..6), scene.recorder(1, 10..16)], scene.observer())
     });
 }
 
 #[test]
 fn a_reader_copies_a_running_process_at_any_step() {
-    let _guard = lock_process();
+    let process = lock_process();
     explore(preemptions(), || {
-        let scene = Scene::new(&[5], SlotLayout::BUFFERS, nearly_full());
+        let scene = Scene::new(&process, &[5], SlotLayout::BUFFERS, nearly_full());
         (vec![scene.recorder(0, 0..6), scene.reader()], scene.observer())
     });
 }

@@ -12,7 +12,7 @@ use spec::buffer::{SlotLayout, pack_range};
 
 use super::exec;
 use super::final_flush::flush_all_slots;
-use super::interleaving_tests::{STEPS, Scene, lock_process, nearly_full};
+use super::interleaving_tests::{LockedProcess, STEPS, Scene, lock_process, nearly_full};
 use crate::process_state::PROCESS;
 use crate::recorder::claim_slot;
 use crate::storage::testing::{FRESH, set_slot_layout};
@@ -114,10 +114,10 @@ fn open_files(directory: &Path) -> usize {
 }
 
 /// Runs `work` with a new scene for each step at which a handler can come. In the first region records begin at `position`.
-fn at_each_step(position: u32, work: impl Fn(&Scene, usize) + Copy + Send + 'static) {
+fn at_each_step(process: &LockedProcess, position: u32, work: impl Fn(&Scene, usize) + Copy + Send + 'static) {
     for step in 0..STEPS {
         explore(0, || {
-            let scene = Scene::new(&[5], SlotLayout::BUFFERS, position);
+            let scene = Scene::new(process, &[5], SlotLayout::BUFFERS, position);
             let (actor, observer) = (scene.clone(), scene.observer());
             (vec![Box::new(move || work(&actor, step))], observer)
         });
@@ -126,25 +126,25 @@ fn at_each_step(position: u32, work: impl Fn(&Scene, usize) + Copy + Send + 'sta
 
 #[test]
 fn a_handler_that_leaves_by_a_jump_at_any_step_costs_its_record_alone() {
-    let _guard = lock_process();
+    let process = lock_process();
     for (write_through, position) in [(false, nearly_full()), (true, 0)] {
-        at_each_step(position, move |scene, step| {
+        at_each_step(&process, position, move |scene, step| {
             scene.adopt_first(position, write_through);
             record_and_leave(scene, step);
             assert_eq!(scene.slots[0].writer.load(Relaxed), 0, "the jump has left a writer");
             assert!(!scene.slots[0].has_record_in_progress(), "the jump has left a record");
             flush_all_slots();
-            assert_eq!(open_files(scene.directory.path()), 0, "the jump has left a descriptor");
+            assert_eq!(open_files(&scene.directory), 0, "the jump has left a descriptor");
         });
     }
 }
 
 #[test]
 fn a_handler_that_writes_behind_what_it_leaves_by_a_jump_leaves_no_hole() {
-    let _guard = lock_process();
+    let process = lock_process();
     // The third record writes those before it.
     let position = capacity(0) - RESERVE - 100;
-    at_each_step(position, move |scene, step| {
+    at_each_step(&process, position, move |scene, step| {
         scene.adopt_first(position, false);
         // The handler's region is full after one record.
         let slot = scene.slots[0];
@@ -161,11 +161,11 @@ fn a_handler_that_writes_behind_what_it_leaves_by_a_jump_leaves_no_hole() {
 fn jumps_one_after_the_other_leave_no_hole() {
     /// A step at which the thread is the writer, so that its handler only appends.
     const IN_WRITE: usize = 12;
-    let _guard = lock_process();
+    let process = lock_process();
     for position in [0, capacity(1) / 2 - 100] {
         for (second, third) in (0..STEPS).flat_map(|second| (0..STEPS).map(move |third| (second, third))) {
             explore(0, || {
-                let scene = Scene::new(&[5], SlotLayout::BUFFERS, 0);
+                let scene = Scene::new(&process, &[5], SlotLayout::BUFFERS, 0);
                 let (actor, observer) = (scene.clone(), scene.observer());
                 let work = move || {
                     PROCESS.final_flush_begun.store(1, Relaxed);
@@ -188,12 +188,12 @@ fn jumps_one_after_the_other_leave_no_hole() {
 #[test]
 fn a_claim_that_is_interrupted_at_any_step_leaves_one_user_of_the_file() {
     const CLAIM_STEPS: usize = 16;
-    let _guard = lock_process();
+    let process = lock_process();
     let ways = (0..4).map(|way| (way & 1 != 0, way & 2 != 0));
     for (claims, leaves) in ways {
         for (first, second) in (0..CLAIM_STEPS).flat_map(|first| (0..CLAIM_STEPS).map(move |second| (first, second))) {
             explore(0, || {
-                let scene = Scene::new(&[5, 6, 7, 8, 9, 10], SlotLayout::BUFFERS, 0);
+                let scene = Scene::new(&process, &[5, 6, 7, 8, 9, 10], SlotLayout::BUFFERS, 0);
                 while Slot::take_from(&FRESH).is_some() {}
                 for &slot in &scene.slots {
                     let lwp = slot.lwp.load(Relaxed);
@@ -238,14 +238,14 @@ fn a_claim_that_is_interrupted_at_any_step_leaves_one_user_of_the_file() {
 
 #[test]
 fn a_handler_whose_exec_fails_at_any_step_neither_loses_nor_doubles() {
-    let _guard = lock_process();
+    let process = lock_process();
     let ring = SlotLayout::ring(64 * 1024).unwrap();
     for (layout, write_through) in [(SlotLayout::BUFFERS, false), (SlotLayout::BUFFERS, true), (ring, false)] {
         for step in 0..STEPS {
             explore(0, || {
                 set_slot_layout(layout);
                 let position = if write_through { 0 } else { nearly_full() };
-                let scene = Scene::new(&[5], layout, position);
+                let scene = Scene::new(&process, &[5], layout, position);
                 let (actor, observer) = (scene.clone(), scene.observer());
                 let work = move || {
                     actor.adopt_first(position, write_through);
