@@ -35,9 +35,10 @@ use crate::trace::file_handle::DescriptorBudget;
 const ATTEMPTS_MAX: u32 = 64;
 /// How many of those attempts, the last, copy although there is a writer, assuming that the write was abandoned.
 const ATTEMPTS_WITH_WRITER: u32 = 8;
-/// By how much each pause between two attempts is longer than the one before. The pauses add up to 200 milliseconds, since
-/// on a busy machine a writer may wait long for a processor: 40 were not enough beside ten other programs.
-const PAUSE_STEP: Duration = Duration::from_micros(100);
+/// By how much each pause between two attempts is longer than the one before. The pauses add up to a second, since on a busy
+/// machine a writer may wait long for a processor or the disk: 40 milliseconds were not enough beside ten other programs, and
+/// 200 not beside forty.
+const PAUSE_STEP: Duration = Duration::from_micros(500);
 
 /// Copies the buffers of `owner`, whose trbuf is `file`. Never returns `None`, unlike `copy_rings::copy`.
 pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) -> io::Result<Option<CopiedBuffers>> {
