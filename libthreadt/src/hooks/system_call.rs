@@ -9,7 +9,7 @@ use spec::id;
 
 use crate::control::{CHANGES_OFFSET, CONTROL};
 use crate::glibc::next_functions::{self, NextFunction};
-use crate::hooks::clone::{fork_by_number, prepare_for_clone_by_number};
+use crate::hooks::clone::{fork_by_number, make_child, prepare_for_clone_by_number};
 use crate::hooks::futex::{SYS_FUTEX_REQUEUE, SYS_FUTEX_WAIT, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, futex_system_call};
 use crate::hooks::sandbox::{SYS_LANDLOCK_RESTRICT_SELF, enter_namespace, leave_others, prepare_for_system_call};
 use crate::hooks::unrecorded::{
@@ -44,7 +44,7 @@ static ACTIONS: [u8; NUMBERS] = {
 const KNOWN: u8 = 1;
 /// [`futex_system_call`] makes the call if it is recorded.
 const FUTEX: u8 = 2;
-/// The child may begin in other namespaces, or run beside this thread.
+/// The child may begin in other namespaces, run beside this thread, or go on as this thread does: then [`known_system_call`] makes the call.
 const CLONE: u8 = 3;
 
 const KNOWN_NUMBERS: [c_long; 18] = [
@@ -105,8 +105,11 @@ pub unsafe extern "C-unwind" fn syscall() {
         "jne 8f",
         save_registers!(),
         call_aligned!("{prepare}"),
+        "mov r11d, eax",
         restore_registers!(),
-        "jmp 3b",
+        "test r11b, r11b",
+        "jz 3b",
+        "jmp 8f",
         "5:",
         "mov r11d, dword ptr [rip + {switches} + {switch}]",
         "and r11d, {mask}",
@@ -178,7 +181,7 @@ extern "C" fn look_up_syscall() -> *const () {
     next_functions::syscall.address()
 }
 
-/// `syscall` with one of [`KNOWN_NUMBERS`].
+/// `syscall` with one of [`KNOWN_NUMBERS`], or one that makes a child.
 unsafe extern "C-unwind" fn known_system_call(
     number: c_long,
     a: u64,
@@ -199,6 +202,7 @@ unsafe extern "C-unwind" fn known_system_call(
     }
     let restriction = match number {
         libc::SYS_fork => return fork_by_number(call_next),
+        libc::SYS_clone | libc::SYS_clone3 => return make_child(call_next),
         libc::SYS_unshare => return leave_others(a as c_int, call_next),
         libc::SYS_setns => return enter_namespace(b as c_int, call_next),
         libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next, is_busy),

@@ -1,8 +1,9 @@
 // What forked children inherit: `inherited_descriptors FORKS HOW`.
 //
-// Three threads lock and unlock at full speed. The main thread forks FORKS times, by HOW: `fork`, `_Fork`, or `clone`, the
-// system call, which no hook sees. Each child makes one hooked call (a forked child need not, but does) and reads which
-// descriptors it has that were not open at the start. Prints how many of the children had one that the program did not open, and the last one's name.
+// Three threads lock and unlock at full speed. The main thread forks FORKS times, by HOW: `fork`, `_Fork`, `function` (libc's clone),
+// `syscall` (of clone), `clone3` (by syscall), or `instruction` (of clone), which no hook sees. Each child reads which descriptors it has
+// that were not open at the start; only one of `instruction` makes a hooked call before. Prints how many of the children had one
+// that the program did not open, and the last one's name.
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -39,6 +40,46 @@ static int foreign(char *target, size_t size) {
     return found;
 }
 
+// What each child does: the first hooked call of most is the exit.
+static int look(void *output) {
+    int end = *(int *)output;
+    char target[4096] = "";
+    int found = foreign(target, sizeof target);
+    if (found && write(end, target, strlen(target)) < 0)
+        _exit(3);
+    _exit(found > 0);
+}
+
+static pid_t fork_by(const char *how, int *output) {
+    static char stack[65536] __attribute__((aligned(16)));
+    unsigned long arguments[8] = {[4] = SIGCHLD};
+    pid_t child;
+    if (strcmp(how, "fork") == 0)
+        child = fork();
+    else if (strcmp(how, "_Fork") == 0)
+        child = _Fork();
+    else if (strcmp(how, "function") == 0)
+        child = clone(look, stack + sizeof stack, SIGCHLD, output);
+    else if (strcmp(how, "syscall") == 0)
+        child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    else if (strcmp(how, "clone3") == 0)
+        child = (pid_t)syscall(SYS_clone3, arguments, sizeof arguments);
+    else {
+        long result = SYS_clone;
+        register long child_tid __asm__("r10") = 0;
+        __asm__ volatile("syscall"
+                         : "+a"(result)
+                         : "D"(SIGCHLD), "S"(0), "d"(0), "r"(child_tid)
+                         : "rcx", "r11", "memory");
+        child = (pid_t)result;
+        if (child == 0)
+            sched_yield();
+    }
+    if (child == 0)
+        look(output);
+    return child;
+}
+
 int main(int argc, char **argv) {
     if (argc != 3)
         return 2;
@@ -61,20 +102,8 @@ int main(int argc, char **argv) {
             close(low);
         }
         usleep(2000);
-        pid_t child = strcmp(argv[2], "fork") == 0    ? fork()
-                      : strcmp(argv[2], "_Fork") == 0 ? _Fork()
-                                                      : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-        if (child == 0) {
-            char target[4096] = "";
-            sched_yield();
-            close(ends[0]);
-            dup2(ends[1], 1);
-            close(ends[1]);
-            int found = foreign(target, sizeof target);
-            if (found && write(1, target, strlen(target)) < 0)
-                _exit(3);
-            _exit(found > 0);
-        }
+        known[ends[0]] = known[ends[1]] = 1;
+        pid_t child = fork_by(argv[2], &ends[1]);
         char target[4096];
         close(ends[1]);
         ssize_t length = read(ends[0], target, sizeof target - 1);
