@@ -165,6 +165,25 @@ fn a_record_file_from_before_an_exec_is_written_on() {
     }
 }
 
+/// Threads that begin while the process has given up its rights record in buffers that were made before, whether the rights come back
+/// or not.
+#[test]
+fn threads_that_begin_without_rights_for_a_while_lose_nothing() {
+    let threads = "thread 50 ".repeat(10);
+    for ring in [false, true] {
+        for end in ["", "seteuid 0 pairs 10"] {
+            println!("{end}, ring: {ring}");
+            let Some(test) = closed("threads-without-rights") else { return };
+            let run = traced_steps(&test, &format!("pairs 100 seteuid 65534 {threads}{end}")).noise_expected();
+            let run = if ring { run.env("THR_TRACE_RING", "1M") } else { run };
+            run.run().exited(DONE);
+            let account = account(&test.merged());
+            let pairs = 100 + 10 * 50 + if end.is_empty() { 0 } else { 10 };
+            assert_eq!((account.records, account.lost), (3 * pairs, 0));
+        }
+    }
+}
+
 /// Nothing can be made for a user who cannot reach the directory: the newest records stay in the buffers.
 #[test]
 fn setuid_where_the_new_user_cannot_reach_the_directory() {

@@ -18,14 +18,19 @@ pub fn prepare_for_sandbox() {
     }
 }
 
-/// Makes the process's files, if they are not there, before this thread alone becomes another user as far as files are concerned,
-/// or gets a root of its own: its first record may be the process's, and the other threads go on where they are.
+/// Prepares for this thread alone becoming another user as far as files are concerned, or getting a root of its own: makes the
+/// process's files, since its first record may be the process's, and the other threads go on where they are; or room in its trbuf for
+/// the threads that it will make.
 pub fn prepare_for_departure() {
-    if PROCESS.files.is_done() || !is_recording() || process_state::is_vfork_child() || is_only_thread() {
+    if !is_recording() || process_state::is_vfork_child() {
+        return;
+    }
+    if PROCESS.files.is_done() {
+        storage::grow_for_sandbox();
         return;
     }
     // Else it comes back.
-    if file_system_user() == Some(user_id()) {
+    if !is_only_thread() && file_system_user() == Some(user_id()) {
         PROCESS.made_early.store(1, Relaxed);
         prepare_files();
     }

@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use super::final_flush::{begin_alone, end_alone, flush_stale_slots};
 use crate::first_use::{begin_files_of_user, is_recording, process_info};
 use crate::process_state::{self, PROCESS};
-use crate::storage::slot_layout;
+use crate::storage::{self, slot_layout};
 use crate::sys;
 use crate::trace_dir::{directory, names_owner, user_directory};
 
@@ -44,8 +44,11 @@ fn begin(new: NewUser) -> bool {
         return false;
     }
     user_directory::make(effective);
-    // As long as there is a way back, the records stay in the buffers.
+    // As long as there is a way back, the records stay in the buffers; of threads that begin meanwhile, in those made now.
     let is_final = real != 0 && saved != 0;
+    if !is_final && !is_guest && PROCESS.files.is_done() {
+        storage::grow_for_sandbox();
+    }
     if is_guest
         || !is_final
         || process_state::sandboxed().is_some()
