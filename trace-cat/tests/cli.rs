@@ -238,24 +238,34 @@ fn nothing_is_logged_without_rust_log() {
 
 /// Two containers record into one directory at the same time: each one's first process has the number 1.
 #[test]
-fn processes_of_one_number_are_counted_and_reported() {
+fn processes_of_one_number_are_told_apart_and_reported() {
     let trace = trace();
     let inner = trace.path().join("ns4026531836");
     fs::create_dir(&inner).unwrap();
     fs::write(inner.join("tr.0000001.002"), FIRST).unwrap();
-    let all = format!("{FIRST}{FIRST}{SECOND}");
-    let info = |start, namespace| format!("pid 1\nstart {start}\npidns {namespace}\n");
+    let info = |start, namespace| {
+        let boot = "11111111-8a55-430e-bb95-28c687f883ed";
+        format!("host h\nboot_id {boot}\npid 1\nstart {start}\npidns {namespace}\noffset 7\n")
+    };
     fs::write(trace.path().join("trinfo.0000001"), info(5, 7)).unwrap();
-    fs::write(inner.join("trinfo.0000001"), info(6, 8)).unwrap();
-    let message = "trace-cat: .: process IDs stand for 1 more process; only their files tell them apart (ns*/)\n";
-    assert_output(&run(trace.path(), &[]), 0, &all, message);
+    fs::write(inner.join("trinfo.0000001"), info(6, 4_026_531_836_u64)).unwrap();
+    let message = "trace-cat: hosts h, h/ns4026531836: they have one clock; 1 process is shown with another ID, since its own is \
+                   also another host's; --hosts shows more\n";
+    let renumbered = FIRST.replace(":0000001:0x7fc5", ":9999999:0x7fc5");
+    let output = run(trace.path(), &[]);
+    let mut lines: Vec<&str> = std::str::from_utf8(&output.stdout).unwrap().split_inclusive('\n').collect();
+    lines.sort_by_key(|line| (&line[..20], &line[29..36]));
+    assert_eq!((lines, &*String::from_utf8_lossy(&output.stderr)), (vec![FIRST, &renumbered, SECOND], message));
     let stat = run(trace.path(), &["--stat"]);
     assert!(String::from_utf8_lossy(&stat.stdout).contains("\nprocesses  2, "), "{stat:?}");
     assert_eq!(String::from_utf8_lossy(&stat.stderr), message);
     assert_output(&run(trace.path(), &["ns4026531836"]), 0, FIRST, "");
+    let all = format!("{FIRST}{FIRST}{SECOND}");
+    let with_hosts = "trace-cat: hosts h, h/ns4026531836: they have one clock; --hosts shows more\n";
     // One process with files in both directories is one.
     fs::write(inner.join("trinfo.0000001"), info(5, 7)).unwrap();
-    assert_output(&run(trace.path(), &[]), 0, &all, "");
+    assert_output(&run(trace.path(), &[]), 0, &all, with_hosts);
+    // Without a trinfo nothing tells them apart.
     fs::remove_file(inner.join("trinfo.0000001")).unwrap();
     assert_output(&run(trace.path(), &[]), 0, &all, "");
 }

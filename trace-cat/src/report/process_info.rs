@@ -4,6 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use spec::Record;
 use spec::buffer::{Owner, PAGE};
@@ -16,6 +17,7 @@ use crate::trace::buffers::spare::{self, SpareContents};
 use crate::trace::file_handle::{self, read_info};
 use crate::trace::file_names::{FileGroup, ProcessFiles, is_subdirectory, split_name};
 use crate::trace::host_view::HostView;
+use crate::trace::hosts::HostTable;
 
 /// A process with files in a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -139,11 +141,11 @@ fn pid_in_records(path: &Path) -> Option<u32> {
 /// The processes with files in these groups, by their numbers. The commands of processes of one number are joined: records do not
 /// tell them apart.
 pub fn processes_in_groups(groups: &[FileGroup]) -> HashMap<u32, ProcessInfo> {
+    let view = |directory: &Path| groups.iter().find(|group| group.directory == directory)?.host.clone();
     let mut processes: HashMap<u32, ProcessInfo> = HashMap::new();
     for process in groups.chunk_by(|a, b| a.directory == b.directory).flat_map(|groups| {
-        let host = groups[0].host.as_deref();
         let mut processes = processes_in_directory(&groups[0].directory);
-        processes.iter_mut().for_each(|process| process.show_host(host));
+        processes.iter_mut().for_each(|process| process.show_host(view));
         processes.into_iter().filter(|process| groups.iter().any(|group| group.prefix == process.prefix))
     }) {
         match processes.entry(process.pid) {
@@ -199,15 +201,24 @@ impl ProcessInfo {
         paths
     }
 
-    /// Makes the numbers those by which the processes of several hosts are known, and the command that of a host.
-    pub fn show_host(&mut self, host: Option<&HostView>) {
-        let Some(host) = host else { return };
+    /// Makes the numbers those by which the processes of several hosts are known, and the command that of a host. `view` is how a
+    /// directory's files are read.
+    pub fn show_host(&mut self, view: impl Fn(&Path) -> Option<Arc<HostView>>) {
+        let directory = self.paths().next().and_then(|path| path.parent());
+        let Some(host) = directory.and_then(view) else { return };
         self.command = format!("{} {}: {}", host.name, self.pid, self.command);
         self.own_pid = Some(self.pid).filter(|own| host.shown(*own) != *own);
         for number in [&mut self.pid, &mut self.parent, &mut self.forked_from] {
             *number = host.shown(*number);
         }
         self.shift = host.shift;
+    }
+
+    /// The same for who made it, where that one has recorded in a subdirectory for the PID namespace of both.
+    pub fn show_parents(&mut self, hosts: &HostTable) {
+        for number in [&mut self.parent, &mut self.forked_from] {
+            *number = hosts.shown_beside(self.pid, *number);
+        }
     }
 
     fn identity(&self) -> Identity {

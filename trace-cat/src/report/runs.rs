@@ -15,7 +15,6 @@ use super::process_info::{ProcessInfo, processes_in_directory};
 use crate::record::columns;
 use crate::support::local_time::DateTime;
 use crate::trace::file_handle::open_regular;
-use crate::trace::host_view::HostView;
 use crate::trace::hosts::HostTable;
 
 /// The processes of a run, and the times of its first and its last record according to their files.
@@ -78,10 +77,7 @@ pub fn find_runs(paths: &[PathBuf]) -> Vec<ProgramRun> {
     directories.dedup();
     let is_only = directories.len() == 1;
     let hosts = HostTable::of(paths);
-    let runs = directories.into_iter().flat_map(|directory| {
-        let host = hosts.view(directory);
-        runs_in_directory(directory, host.as_deref(), is_only)
-    });
+    let runs = directories.into_iter().flat_map(|directory| runs_in_directory(directory, &hosts, is_only));
     let mut runs: Vec<ProgramRun> = runs.collect();
     runs.sort_by_key(|run| run.start);
     runs
@@ -89,16 +85,20 @@ pub fn find_runs(paths: &[PathBuf]) -> Vec<ProgramRun> {
 
 /// The runs in a directory. If it is the only directory and has only one run, no record file is opened: times only separate
 /// and sort runs.
-fn runs_in_directory(directory: &Path, host: Option<&HostView>, is_only: bool) -> Vec<ProgramRun> {
+fn runs_in_directory(directory: &Path, hosts: &HostTable, is_only: bool) -> Vec<ProgramRun> {
+    let host = hosts.view(directory);
     let mut processes = processes_in_directory(directory);
-    processes.iter_mut().for_each(|process| process.show_host(host));
+    for process in &mut processes {
+        process.show_host(|directory| hosts.view(directory));
+        process.show_parents(hosts);
+    }
     let families = families(processes);
     let is_only = is_only && families.len() == 1;
     let mut runs: Vec<ProgramRun> = families
         .into_iter()
         .map(|processes| {
             let (start, end) = if is_only { last_change(&processes) } else { span(&processes) };
-            let [start, end] = [start, end].map(|time| host.map_or(time, |host| host.time(time)));
+            let [start, end] = [start, end].map(|time| host.as_ref().map_or(time, |host| host.time(time)));
             ProgramRun { directory: directory.to_owned(), processes, start, end }
         })
         .collect();

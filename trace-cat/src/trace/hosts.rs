@@ -2,32 +2,21 @@
 //!
 //! Directories with different boot IDs or host names in their trinfos are of different hosts. Then their records get corrected
 //! times, and processes with equal numbers get different ones (`host_view`). What has no boot ID is taken for the first host's.
-//! Hosts with one boot ID are containers of one kernel: they have one clock.
+//! Hosts with one boot ID are containers of one kernel: they have one clock. So are the processes of a directory that have the numbers
+//! of living ones of another PID namespace: these have recorded in subdirectories (`ns*`), each of which counts as a directory.
 //!
 //! The processes' numbers are given at the first question about some directories, and stay for the life of the program, because
 //! texts and names are made by parts of the program that know nothing of each other, and files may come meanwhile.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use spec::buffer::{Owner, PAGE};
-use spec::info;
-use spec::names::{FileName, pid_of_spare};
-
-use super::buffers::slots::read_up_to;
-use super::buffers::spare::{self, SpareContents};
-use super::file_handle::{self, read_info};
-use super::file_names::{is_subdirectory, listed_directory, split_name};
 use super::host_clock::{ClockState, HostClock};
+use super::host_directories::{DirectoryFacts, LAST_NUMBER, directories_of, namespace_of, outer_directory, read_facts};
 use super::host_view::HostView;
-use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::duration::duration_text;
-
-/// The last of the numbers that a record can have for a process, from which on downwards they are given anew.
-const LAST_NUMBER: u32 = 9_999_999;
 
 /// The tables of the lists of directories about which was asked.
 static KNOWN: Mutex<Vec<(Vec<PathBuf>, Arc<HostTable>)>> = Mutex::new(Vec::new());
@@ -37,8 +26,12 @@ static KNOWN: Mutex<Vec<(Vec<PathBuf>, Arc<HostTable>)>> = Mutex::new(Vec::new()
 pub struct HostTable {
     /// In the order in which the directories are named.
     pub hosts: Vec<Host>,
-    /// By the directories, without their subdirectories `u*` and `ns*`; empty if there is only one host.
+    /// By the directories, without their subdirectories `u*`; empty if there is only one host.
     views: HashMap<PathBuf, Arc<HostView>>,
+    /// The numbers by which processes are known that have recorded in a subdirectory for their PID namespace, by that and their own numbers.
+    of_namespaces: HashMap<(u64, u32), u32>,
+    /// The PID namespaces of all processes, by the numbers by which they are known.
+    namespaces: HashMap<u32, u64>,
 }
 
 /// A host.
@@ -56,17 +49,6 @@ pub struct Host {
     pub processes: usize,
     /// The processes that are shown with other numbers than their own, and these numbers.
     pub renumbered: BTreeMap<u32, u32>,
-}
-
-/// What the files of a directory show.
-#[derive(Default)]
-struct DirectoryFacts {
-    name: String,
-    boot_ids: BTreeSet<String>,
-    /// What its clock adds to CLOCK_MONOTONIC.
-    offset: i64,
-    clock: HostClock,
-    processes: BTreeSet<u32>,
 }
 
 impl HostTable {
@@ -97,17 +79,24 @@ impl HostTable {
     }
 
     fn read(directories: &[PathBuf]) -> HostTable {
-        let facts: Vec<DirectoryFacts> = directories.iter().map(|directory| DirectoryFacts::read(directory)).collect();
+        let facts = read_facts(directories);
         let groups = grouped(&facts);
         let clocks = Clocks::of(&facts);
-        let mut used: BTreeSet<u32> = BTreeSet::new();
+        let (mut used, mut identities) = (BTreeSet::new(), HashSet::new());
         let all: BTreeSet<u32> = facts.iter().flat_map(|facts| facts.processes.iter().copied()).collect();
         let mut free = (0..=LAST_NUMBER).rev().filter(|number| !all.contains(number));
         let (mut hosts, mut views) = (Vec::new(), Vec::new());
+        let (mut of_namespaces, mut namespaces) = (HashMap::new(), HashMap::new());
         for (index, group) in groups.iter().enumerate() {
             let processes: BTreeSet<u32> =
                 group.iter().flat_map(|number| facts[*number].processes.iter().copied()).collect();
-            let mut shown = |pid: u32| if used.insert(pid) { pid } else { free.next().unwrap_or(pid) };
+            let mut shown = |pid: u32| {
+                let identity = group.iter().find_map(|number| facts[*number].identities.get(&pid));
+                let boot = &facts[group[0]].boot_ids;
+                // One that has recorded in two directories is one.
+                let is_known = identity.is_some_and(|identity| !identities.insert((boot, pid, *identity)));
+                if used.insert(pid) || is_known { pid } else { free.next().unwrap_or(pid) }
+            };
             let shown: BTreeMap<u32, u32> = processes.iter().map(|&pid| (pid, shown(pid))).collect();
             let host = clocks.host(group, &facts, directories, &shown);
             for (directory, shift) in &host.directories {
@@ -116,9 +105,15 @@ impl HostTable {
                 let view = HostView { index, name, shift: *shift, renumbered, own, bounds: Vec::new() };
                 views.push((directory.clone(), view));
             }
+            for facts in group.iter().map(|number| &facts[*number]) {
+                let known = |pid: &u32| shown.get(pid).copied().unwrap_or(*pid);
+                let of_namespace = |pid: &u32| Some(((facts.namespace?, *pid), known(pid)));
+                of_namespaces.extend(facts.processes.iter().filter_map(of_namespace));
+                namespaces.extend(facts.identities.iter().map(|(pid, (namespace, _))| (known(pid), *namespace)));
+            }
             hosts.push(host);
         }
-        let mut table = HostTable { hosts, views: HashMap::new() };
+        let mut table = HostTable { hosts, views: HashMap::new(), of_namespaces, namespaces };
         if table.hosts.len() > 1 {
             name_apart(&mut table.hosts);
             for (directory, mut view) in views {
@@ -145,8 +140,9 @@ impl HostTable {
 
     /// The number by which the process `pid` of the host is known that has the process `known`.
     pub fn shown_beside(&self, known: u32, pid: u32) -> u32 {
-        let view = self.views.values().find(|view| view.own(known).is_some());
-        view.map_or(pid, |view| view.shown(pid))
+        let of_namespace = self.namespaces.get(&known).and_then(|namespace| self.of_namespaces.get(&(*namespace, pid)));
+        let of_host = || self.views.values().find(|view| view.own(known).is_some()).map(|view| view.shown(pid));
+        of_namespace.copied().or_else(of_host).unwrap_or(pid)
     }
 
     /// Reports that times are corrected, if there are several hosts, and how certain the order is.
@@ -198,15 +194,16 @@ impl Host {
     }
 }
 
-/// The numbers of the directories that are of one host: with the same boot and host name. Several boots in one directory are of
-/// one host at several times.
+/// The numbers of the directories that are of one host: with the same boot and host name, and for the same PID namespace. Several boots
+/// in one directory are of one host at several times.
 fn grouped(facts: &[DirectoryFacts]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut unknown = Vec::new();
     for (number, directory) in facts.iter().enumerate() {
         let is_same = |group: &&mut Vec<usize>| {
             let other = &facts[group[0]];
-            (&other.boot_ids, &other.name) == (&directory.boot_ids, &directory.name)
+            let key = |facts: &DirectoryFacts| (facts.boot_ids.clone(), facts.name.clone(), facts.namespace);
+            key(other) == key(directory)
         };
         match groups.iter_mut().find(is_same) {
             _ if directory.boot_ids.is_empty() => unknown.push(number),
@@ -275,101 +272,36 @@ fn name_apart(hosts: &mut [Host]) {
     for (index, host) in hosts.iter_mut().enumerate() {
         let same = names[..index].iter().filter(|name| **name == host.name).count();
         if same > 0 {
-            host.name += &format!("#{}", same + 1);
+            let subdirectory = host.directories.iter().find(|(directory, _)| namespace_of(directory).is_some());
+            host.name += &match subdirectory.and_then(|(directory, _)| directory.file_name()) {
+                Some(name) => format!("/{}", name.to_string_lossy()),
+                None => format!("#{}", same + 1),
+            };
         }
     }
 }
 
-/// The directories of what was named, each once, in their order, without the subdirectories in which processes recorded.
-fn directories_of(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let mut directories: Vec<PathBuf> = Vec::new();
-    for path in paths {
-        let is_directory = path.is_dir();
-        let directory = match path.parent() {
-            _ if is_directory => outer_directory(path),
-            Some(parent) if split_name(path).1.is_some() => outer_directory(parent),
-            _ => continue,
-        };
-        if !directories.iter().any(|known| known == directory) {
-            directories.push(directory.to_owned());
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// In one directory are process 1 of PID namespace 7, and process 5 of namespace 8; process 1 of that has recorded in a subdirectory.
+    #[test]
+    fn processes_of_another_pid_namespace_are_known_beside_each_other() {
+        let trace = tempfile::tempdir().unwrap();
+        let inner = trace.path().join("ns8");
+        fs::create_dir(&inner).unwrap();
+        for (directory, pid, namespace) in [(trace.path(), 1, 7), (trace.path(), 5, 8), (&inner, 1, 8)] {
+            let info = format!("boot_id 1f\nhost h\npid {pid}\nstart {pid}{namespace}\npidns {namespace}\noffset 7\n");
+            fs::write(directory.join(format!("trinfo.{pid:07x}")), info).unwrap();
         }
+        let table = HostTable::of(&[trace.path().to_owned()]);
+        let names: Vec<&str> = table.hosts.iter().map(|host| &*host.name).collect();
+        assert_eq!(names, ["h", "h/ns8"]);
+        let view = table.view(&inner.join("u65534")).unwrap();
+        assert_eq!((view.shown(1), view.own(LAST_NUMBER), view.shift), (LAST_NUMBER, Some(1), 0));
+        let beside = |known| table.shown_beside(known, 1);
+        assert_eq!([beside(1), beside(5), beside(LAST_NUMBER)], [1, LAST_NUMBER, LAST_NUMBER]);
     }
-    directories
-}
-
-/// The trace directory that has this subdirectory, or is this one.
-fn outer_directory(mut directory: &Path) -> &Path {
-    while is_subdirectory(directory)
-        && let Some(parent) = directory.parent()
-    {
-        directory = parent;
-    }
-    directory
-}
-
-impl DirectoryFacts {
-    fn read(directory: &Path) -> DirectoryFacts {
-        let mut facts = DirectoryFacts::default();
-        facts.add(directory);
-        facts
-    }
-
-    fn add(&mut self, directory: &Path) {
-        let mut trinfos = Vec::new();
-        for entry in fs::read_dir(listed_directory(directory)).into_iter().flatten().flatten() {
-            let path = directory.join(entry.file_name());
-            if is_subdirectory(&path) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                self.add(&path);
-                continue;
-            }
-            match split_name(&path).1 {
-                Some(FileName::Info(_)) => trinfos.push(path),
-                Some(FileName::Records { process, .. }) if process > LAST_NUMBER => {
-                    // The file of a child that recorded in a spare trbuf, and is not named by its ID.
-                    self.processes.extend(pid_in_records(&path));
-                }
-                Some(FileName::Records { process, .. } | FileName::Buffers(process)) => {
-                    _ = self.processes.insert(process)
-                }
-                Some(FileName::Spare { process, number }) => {
-                    let stand_in = pid_of_spare(FileName::number_of_spare(process, number));
-                    self.processes.extend([Some(stand_in), pid_of_trspare(&path, number)].into_iter().flatten());
-                }
-                Some(FileName::Clock | FileName::Control) | None => {}
-            }
-        }
-        trinfos.sort();
-        for text in trinfos.iter().filter_map(|path| read_info(path).ok()) {
-            let number = |key: &str| info::number(&text, key);
-            let word = |key: &str| info::value(&text, key).map(|value| String::from_utf8_lossy(value).into_owned());
-            self.boot_ids.extend(word("boot_id").filter(|id| !id.is_empty() && !id.bytes().all(|byte| byte == b'0')));
-            self.processes.extend(number("pid").and_then(|pid| u32::try_from(pid).ok()));
-            if self.name.is_empty() {
-                let name: Vec<u8> = info::unescape(info::value(&text, "host").unwrap_or_default()).collect();
-                self.name = String::from_utf8_lossy(&name).escape_debug().to_string();
-            }
-            // A process in a time namespace has another offset, and the same clock.
-            if let Some(offset) = number("offset") {
-                if self.clock.is_empty() {
-                    self.offset = offset;
-                }
-                self.clock.add(&text, self.offset);
-            }
-        }
-    }
-}
-
-/// The process ID in the first record of a file.
-fn pid_in_records(path: &Path) -> Option<u32> {
-    let mut head = [0; 64];
-    let length = read_up_to(&file_handle::open(path).ok()?, &mut head, 0).ok()?;
-    columns::time(&head[..length]).map(|_| columns::pid(&head))
-}
-
-/// The process ID of a child in a sandbox that has claimed the spare trbuf at `path`.
-fn pid_of_trspare(path: &Path, number: u8) -> Option<u32> {
-    let SpareContents::Buffers = spare::contents(path, number).ok().flatten()? else { return None };
-    let mut page = [0; PAGE];
-    let length = file_handle::open(path).and_then(|file| read_up_to(&file, &mut page, 0)).ok()?;
-    Owner::parse(&page[..length]).ok().map(|owner| owner.pid)
 }

@@ -9,6 +9,7 @@ pub mod buffers;
 pub mod file_handle;
 pub mod file_names;
 pub mod host_clock;
+mod host_directories;
 pub mod host_view;
 pub mod hosts;
 pub mod inputs;

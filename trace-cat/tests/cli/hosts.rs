@@ -235,3 +235,32 @@ beta  synchronized          270.000 us             0          2  beta
     }
     assert_output(&run(trace.path(), &["--hosts", "none"]), 1, "", "trace-cat: none: no trace directory\n");
 }
+
+/// The first process of each of two containers, which record into one directory, has a mutex at the same address: in one it is held all
+/// the time, in the other its first thread waits for it.
+#[test]
+fn containers_of_one_directory_are_not_mixed_up() {
+    let trace = tempfile::tempdir().unwrap();
+    let holds: &[Line] = &[(10, 1, "02:02:0", "0x10"), (9_000, 1, "02:04:0", "0x10:0"), (9_100, 1, "11:04:0", "0")];
+    let waits: &[Line] = &[
+        (20, 2, "02:02:0", "0x10"),
+        (1_000, 1, "02:02:1", "0x10"),
+        (5_000, 2, "02:04:0", "0x10:0:1"),
+        (5_010, 1, "02:02:2", "0:1"),
+        (6_000, 1, "02:04:0", "0x10:0"),
+        (7_000, 1, "11:04:0", "0"),
+    ];
+    for (name, namespace, lines) in [("", 7, holds), ("ns8", 8, waits)] {
+        host(trace.path(), name, BOOTS[0], &[], &[(1, lines)]);
+        let info = trace.path().join(name).join("trinfo.0000001");
+        let text = fs::read_to_string(&info).unwrap().replace("host \n", "host ns8\n");
+        fs::write(info, text.replace("start 1\n", &format!("start {namespace}\npidns {namespace}\n"))).unwrap();
+    }
+    let output = run(trace.path(), &["report", "-F", "json", "--at", "+3ms"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["deadlocks"], &report["misuse"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+    let held: Vec<_> =
+        report["objects"].as_array().unwrap().iter().map(|object| (&object["pid"], &object["waits"])).collect();
+    assert_eq!(held.len(), 2, "{held:?}");
+    assert_eq!(output.status.code(), Some(0));
+}
