@@ -5,8 +5,8 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU64, AtomicUsize, compiler_fence};
 
 use super::slot_adoption::pthread_self;
-use crate::sys::stack::{is_abandoned, stack_pointer};
-use crate::sys::{is_readable, thread_word};
+use crate::sys::stack::{is_abandoned, stack_pointer, word_of_stack};
+use crate::sys::thread_word;
 
 /// A thread that is calling the handler.
 struct CallingThread {
@@ -97,12 +97,8 @@ pub fn notice_jump() {
     let (thread, here) = (pthread_self(), stack_pointer());
     let Some(noted) = places_of(thread).find(|noted| noted.is(thread)) else { return };
     let place = noted.place.load(Relaxed);
-    let is_left = if here >= place {
-        is_abandoned(place, here)
-    } else {
-        // SAFETY: the word is on the stack of this thread, which nobody else writes to, and can be read.
-        !is_readable(place) || unsafe { (place as *const u64).read_volatile() } != noted.token.load(Relaxed)
-    };
+    let is_left =
+        if here >= place { is_abandoned(place, here) } else { word_of_stack(place) != Some(noted.token.load(Relaxed)) };
     if is_left {
         set_handling(false);
         noted.forget(thread);
