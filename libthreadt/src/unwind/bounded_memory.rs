@@ -92,6 +92,15 @@ impl BoundedMemory {
         self.copy.as_mut().map(|copy| copy.is_resident_only = true).is_some()
     }
 
+    /// The stack above rsp of what a signal has interrupted. Nothing of it has been probed; registers may be saved below rsp.
+    pub fn of_interrupted_stack(rsp: usize) -> BoundedMemory {
+        /// What functions may use below rsp, and the kernel leaves alone (System V ABI, x86-64).
+        const RED_ZONE: usize = 128;
+        let mut stack = BoundedMemory::of_stack(rsp, false);
+        stack.range.start = rsp.saturating_sub(RED_ZONE);
+        stack
+    }
+
     /// The stack above an address of it. What is not certainly the thread's own is copied, where that is possible: what is above a
     /// coroutine's stack may be other threads', or have pages that the program serves. `is_running`: the address is in the frame of a function that is running, which does not
     /// have to be probed.
@@ -132,13 +141,12 @@ impl BoundedMemory {
         }
     }
 
-    /// Whether all pages from the range's beginning to an address can be read, as those of one stack can: between two stacks there is
+    /// Whether all pages from one address to another can be read, as those of one stack can: between two stacks there is
     /// a page that cannot. `false` also if that takes too many probes.
     #[cold]
-    pub fn is_readable_up_to(&mut self, end: usize) -> bool {
+    pub fn can_read(&mut self, Range { start, end }: Range<usize>) -> bool {
         const PROBES_MAX: usize = 64;
-        let page = self.range.start & !(PAGE - 1);
-        if !self.readable.contains(&self.range.start) && !self.probe(page) {
+        if !self.readable.contains(&start) && !self.probe(start & !(PAGE - 1)) {
             return false;
         }
         for _ in 0..PROBES_MAX {

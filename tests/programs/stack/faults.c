@@ -1,6 +1,7 @@
 /* A crash handler that fails to lock a mutex: `faults CASE [alternate]`, on an alternate signal stack or not.
  *
  * first     the first instruction of a function faults
+ * epilogue  a function has restored rbp, which its unwind information has on the stack still, below rsp
  * null      a null pointer is called
  * ones      a pointer of which all bits are set, as functions return it that have failed
  * wild      a pointer to where no code is
@@ -43,6 +44,29 @@ __asm__(".text\n"
 	".cfi_endproc\n"
 	".size first_faults, .-first_faults\n");
 
+/* GCC describes epilogues so. What is below rsp there stays, as in any function that uses it. */
+int epilogue_faults(int *);
+__asm__(".text\n"
+	".type epilogue_faults, @function\n"
+	"epilogue_faults:\n"
+	".cfi_startproc\n"
+	"push %rbp\n"
+	".cfi_def_cfa_offset 16\n"
+	".cfi_offset %rbp, -16\n"
+	"xor %ebp, %ebp\n"
+	"pop %rbp\n"
+	".cfi_def_cfa_offset 8\n"
+	"mov (%rdi), %eax\n"
+	"ret\n"
+	".cfi_endproc\n"
+	".size epilogue_faults, .-epilogue_faults\n");
+
+__attribute__((noinline)) static void call_epilogue_faults(void)
+{
+	epilogue_faults(nowhere);
+	__asm__ volatile("" ::: "memory");
+}
+
 __attribute__((noinline)) static void call_first_faults(void)
 {
 	first_faults(nowhere);
@@ -84,6 +108,8 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "";
 	if (strcmp(name, "first") == 0)
 		call_first_faults();
+	else if (strcmp(name, "epilogue") == 0)
+		call_epilogue_faults();
 	else if (strcmp(name, "null") == 0)
 		call_pointer(NULL);
 	else if (strcmp(name, "ones") == 0)
