@@ -105,13 +105,19 @@ fn value(place: &str, text: &str, names: &[(String, &str)]) -> String {
 }
 
 /// The hook of a row whose event has a function that makes the call: its arguments are those of the `values` cell
-/// (parameters, `0`, and next functions as `&NAME`), the call's return address, and the call.
+/// (parameters, `0`, and next functions as `&NAME`), the call's return address, and the call. Where libc calls functions of the program,
+/// the call is one in place; `thr_once` makes its own, and has the place.
 fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str, jump: &str) -> String {
     let [symbol, event, _, next, cells, prototype, ..] = row else { unreachable!("`hook` has checked the row") };
     let symbol = Symbol::parse(symbol);
     let (ident, exports) = (symbol.ident(), symbol.exports());
     let cells = cells.split(' ').filter(|cell| *cell != "-");
     let arguments: String = cells.map(|cell| cell.replace('&', "&next_functions::") + ", ").collect();
+    let (in_place, place, call) = match *event {
+        "thr_once" => (" at place", "place, ", call.to_owned()),
+        "proc_fork" => (" at place", "", call.replace("call_next!(", "call_next_in_place!(place, ")),
+        _ => ("", "", call.to_owned()),
+    };
     // An exec and a fork have work to do also where they are not recorded.
     let (off, check, switch) = match event.strip_prefix("proc_") {
         Some(_) => (String::new(), String::new(), ""),
@@ -125,9 +131,9 @@ fn wrapped_hook(row: &[&str], declared: &str, result: &str, call: &str, jump: &s
         }
     };
     format!(
-        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller) -> {result} {off}{{\n    \
+        "hook! {{\n/// `{prototype};`\nfn {ident}{exports}({declared}; caller{in_place}) -> {result} {off}{{\n    \
          // SAFETY: functions.tsv has the prototype of the next function; the host grants what that demands.\n    \
-         unsafe {{\n    {check}{event}({switch}{arguments}caller, || {call})\n    }}\n}}\n}}\n\n"
+         unsafe {{\n    {check}{event}({switch}{arguments}caller, {place}|| {call})\n    }}\n}}\n}}\n\n"
     )
 }
 

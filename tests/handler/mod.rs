@@ -216,6 +216,27 @@ fn a_handler_that_is_left_by_a_jump_or_makes_processes_gets_all_later_records() 
     }
 }
 
+/// A signal handler that records comes at each instruction of the library and of the handler, or leaves what it interrupts by a jump.
+#[test]
+fn a_handler_is_not_called_while_it_runs_and_gets_what_comes_behind_a_jump_from_anywhere() {
+    let source = "handler/stepped.c";
+    let handler = Program::with_flags(source, &[SHARED[0], SHARED[1], "-DHANDLER"]);
+    let run = |mode: &str| {
+        let test = TestDirectory::new("handler-stepped");
+        let run = test.traced(Program::c(source)).arg(mode).env("LD_PRELOAD", preload(&handler));
+        let run = run.env("THR_TRACE_EVENTS", "mutex:sema");
+        let output = run.env("THR_TRACE_HANDLER", format!("{}:0", handler.path().display())).run();
+        let (calls, count) = output.success().stdout_text().trim().split_once('\n').expect("two lines");
+        (calls.to_owned(), count.parse::<usize>().unwrap())
+    };
+    let (calls, steps) = run("calls");
+    assert_eq!(calls, "called again 0 locks 1", "{steps} steps");
+    assert!(steps > 1000, "{steps} steps");
+    let (calls, jumps) = run("jumps");
+    assert_eq!(calls, format!("called again 0 locks {}", 1 + jumps));
+    assert!(jumps > 50, "{jumps} jumps");
+}
+
 /// What a signal handler records while a forked child is initialised, stopped at each system call, waits for the child's own handler.
 #[test]
 fn a_handler_gets_what_is_recorded_while_a_child_is_initialised() {

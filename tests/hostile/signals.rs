@@ -173,6 +173,20 @@ fn handlers_fork() {
     }
 }
 
+/// What a jump has left is looked for on the stack, and not above its end: another thread may unmap that, or the program serve its faults.
+#[test]
+fn handlers_leave_a_coroutines_record_by_siglongjmp() {
+    let program = Program::with_flags("hostile/left_on_coroutine.c", &["-O1"]);
+    let test = TestDirectory::new("left-on-coroutine");
+    test.native(&program).run().success();
+    let output = test.traced(&program).env("THR_TRACE_EVENTS", "mutex").run();
+    let (jumps, pages) = output.success().stdout_text().trim().split_once(' ').expect("two numbers");
+    let jumps: usize = jumps.parse().unwrap();
+    assert!(jumps > 50 && pages == "0", "{jumps} jumps, {pages} pages");
+    // Each call after a jump, and the last two.
+    assert!(test.merged().of("mutex_trylock").len() >= jumps + 2);
+}
+
 /// A handler runs on an alternate stack of which the kernel says nothing meanwhile (SS_AUTODISARM), wherever that is. What
 /// it interrupts is live, and each call is recorded once.
 #[test]

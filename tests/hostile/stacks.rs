@@ -1,6 +1,6 @@
-//! Threads with the smallest stack there may be, and stacks that are not aligned.
+//! Threads with the smallest stack there may be, and stacks that are not aligned, or more than the ABI demands.
 
-use super::super::harness::{Program, TestDirectory};
+use super::super::harness::{Program, TestCommand, TestDirectory};
 
 /// A hook's own arrays, or a path built on the stack, would run into the guard page and end the program.
 #[test]
@@ -46,6 +46,33 @@ fn every_kind_of_call_on_a_stack_that_is_not_aligned() {
             assert_eq!(trace.of("mutex_trylock").len(), 2 * 2000);
             assert_eq!(trace.of("user_mark").len(), 2);
         }
+    }
+}
+
+/// A function whose compiler counts on a stack that is aligned to more than the ABI's 16 bytes (`-mpreferred-stack-boundary`), finds it so
+/// where it does natively.
+#[test]
+fn functions_that_libc_calls_find_the_stack_at_the_same_place() {
+    let program = Program::with_flags("hostile/stack_place.c", &["-O1"]);
+    // The child and its parent print as they are scheduled.
+    let places = |run: TestCommand| {
+        let output = run.run();
+        let mut lines: Vec<String> = output.success().stdout_text().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let native = places(TestDirectory::new("stack-place").native(&program));
+    assert_eq!(native.len(), 13, "{native:?}");
+    let ways = [
+        ("THR_TRACE_DETAIL", "1"),
+        ("THR_TRACE_STACK", "8"),
+        ("THR_TRACE_BUF", "1"),
+        ("THR_TRACE_LEVEL", "blocked"),
+        ("THR_TRACE_EVENTS", ""),
+    ];
+    for (name, value) in ways {
+        let traced = places(TestDirectory::new("stack-place").traced(&program).env(name, value));
+        assert_eq!(traced, native, "{name}={value}");
     }
 }
 

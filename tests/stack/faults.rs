@@ -28,6 +28,17 @@ fn a_function_whose_first_instruction_faults_has_its_name() {
     assert_eq!(interrupted_frames("first"), ["first_faults", "call_first_faults", "main"]);
 }
 
+/// The next frame is found by the restored register.
+#[test]
+fn a_function_that_has_restored_the_frame_pointer_has_its_callers() {
+    assert_eq!(interrupted_frames("epilogue"), ["epilogue_faults", "call_epilogue_faults", "main"]);
+}
+
+#[test]
+fn a_function_that_keeps_its_callers_stack_pointer_in_memory_has_its_callers() {
+    assert_eq!(interrupted_frames("kept"), ["kept_faults", "call_kept_faults", "main"]);
+}
+
 /// There is no frame at the address 0, nor behind all others. Elsewhere it has no name.
 #[test]
 fn who_has_called_what_is_no_code_is_in_the_stack() {

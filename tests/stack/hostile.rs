@@ -66,6 +66,22 @@ fn a_stack_at_the_end_of_what_is_mapped_is_left_in_time() {
     assert!(stacks.iter().all(|stack| stack.is_cut && stack.addresses.len() >= 2), "{stacks:x?}");
 }
 
+/// The program may serve the fault, also in the thread whose stack it is. What a stack has of frames has been touched.
+#[test]
+fn what_is_above_a_stack_is_not_touched() {
+    for flag in ["-fomit-frame-pointer", "-fno-omit-frame-pointer"] {
+        let program = Program::with_flags("stack/untouched.c", &["-O1", flag]);
+        let test = TestDirectory::new("untouched");
+        test.native(&program).run().success();
+        let output = test.traced(&program).env("THR_TRACE_STACK", "32").run();
+        assert_eq!(output.success().stdout_text(), "0\n0\n");
+        let stacks = stacks_of(&test.merged(), "mutex_trylock");
+        let names = names_of_frames(&test);
+        assert!(stacks.len() == 2 && stacks.iter().all(|stack| stack.is_cut), "{stacks:x?}");
+        assert_eq!(names[..3], ["try", "fail", "coroutine"]);
+    }
+}
+
 /// Its frame pointers lead to the stack of the thread that has made it.
 #[test]
 fn a_coroutine_does_not_continue_in_its_thread() {

@@ -23,36 +23,39 @@ type Handler = extern "C" fn(*mut c_void);
 type Push = unsafe extern "C" fn(*mut CleanupBuffer, Handler, *mut c_void);
 type Pop = unsafe extern "C-unwind" fn(*mut CleanupBuffer, c_int);
 
-/// Calls `body`; `ended` is called if the thread is cancelled or calls `pthread_exit` meanwhile.
-#[inline(always)]
-pub fn with_cleanup_handler<R>(ended: Handler, body: impl FnOnce() -> R) -> R {
-    let (Some(push), Some(pop)) = (_pthread_cleanup_push.address_if_any(), _pthread_cleanup_pop.address_if_any())
-    else {
-        return body();
-    };
-    let mut buffer = CleanupBuffer { routine: null_mut(), argument: null_mut(), cancel_type: 0, previous: null_mut() };
-    // SAFETY: glibc's functions with their prototypes; the buffer stands in this frame until it is taken out of the
-    // list, or the frame is left by unwinding, which takes it out.
-    unsafe {
-        let push: Push = core::mem::transmute(push);
-        let pop: Pop = core::mem::transmute(pop);
-        push(&raw mut buffer, ended, null_mut());
-        let result = body();
-        pop(&raw mut buffer, 0);
-        result
-    }
+impl CleanupBuffer {
+    pub const EMPTY: CleanupBuffer =
+        CleanupBuffer { routine: null_mut(), argument: null_mut(), cancel_type: 0, previous: null_mut() };
 }
 
 /// From now on `ended` is called if the calling thread is cancelled or calls `pthread_exit`.
 ///
 /// # Safety
-/// The buffer must stay, for this alone, until the thread has ended. It must be on the stack above the calling frame.
+/// The buffer must stay, for this alone, until the thread has ended, or [`pop`] has it. It must be on the stack above the calling frame.
 pub unsafe fn push(buffer: *mut CleanupBuffer, ended: Handler) {
-    if let Some(push) = _pthread_cleanup_push.address_if_any() {
+    if _pthread_cleanup_pop.address_if_any().is_some()
+        && let Some(push) = _pthread_cleanup_push.address_if_any()
+    {
         // SAFETY: glibc's function with its prototype; the caller's.
         unsafe {
             let push: Push = core::mem::transmute(push);
             push(buffer, ended, null_mut());
+        }
+    }
+}
+
+/// The handler that [`push`] has given the calling thread last is not called any more.
+///
+/// # Safety
+/// `buffer` was pushed last.
+pub unsafe fn pop(buffer: *mut CleanupBuffer) {
+    if _pthread_cleanup_push.address_if_any().is_some()
+        && let Some(pop) = _pthread_cleanup_pop.address_if_any()
+    {
+        // SAFETY: as above.
+        unsafe {
+            let pop: Pop = core::mem::transmute(pop);
+            pop(buffer, 0);
         }
     }
 }

@@ -15,7 +15,7 @@ use core::arch::{global_asm, naked_asm};
 use core::ffi::{c_int, c_void};
 
 use crate::sys::elf;
-use crate::sys::stack_alignment::enter_aligned;
+use crate::sys::stack_alignment::{enter_aligned, shift_arguments};
 
 /// What is done if the call unwinds. Usually the first field of a struct that holds what `unwound` needs.
 #[repr(C)]
@@ -54,10 +54,7 @@ global_asm!(
     ".cfi_def_cfa_offset 16",
     ".cfi_offset rbx, -16",
     "mov rax, rdi",
-    "mov rdi, rdx",
-    "mov rsi, rcx",
-    "mov rdx, r8",
-    "mov rcx, r9",
+    shift_arguments!(),
     "call rax",
     ".cfi_endproc",
     ".cfi_startproc",

@@ -5,15 +5,16 @@ use core::ffi::c_int;
 use crate::glibc::object_words::Ptr;
 use crate::lifecycle;
 
-/// Defines hooks of functions that do not return, each with what is done before the call.
+/// Defines hooks of functions that do not return, each with what is done before the call. They call functions of the program, which find
+/// the stack as it would be without the hook: that jumps.
 macro_rules! exit_functions {
     ($($(#[$meta:meta])* $name:ident $(= $export:literal)? ($status:ident: $kind:ty; $caller:ident) $before:block)+) => {
         $(hook! {
             $(#[$meta])*
-            fn $name $(= $export)? ($status: $kind; $caller) -> ! {
+            fn $name $(= $export)? ($status: $kind; $caller) -> () {
                 $before
                 // SAFETY: the next function with the host's argument. This frame has nothing to drop.
-                unsafe { call_next!($name($status: $kind) -> !) }
+                unsafe { jump_to_next!($name($status: $kind) -> ()) }
             }
         })+
     };

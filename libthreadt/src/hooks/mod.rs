@@ -17,6 +17,9 @@
 /// hook, or on the stack if the function has six arguments. The address is right also if the host made a tail call. Where the
 /// host's stack is not aligned, the stub aligns it ([`crate::sys::stack_alignment`]).
 ///
+/// With `; caller at place` the hook has at `place` where on the stack the return address is, for [`call_next_in_place`]. This is for up to
+/// five arguments.
+///
 /// With `[EVENT next]` behind the result's type the stub jumps to the next function where nothing of the event is
 /// recorded, and nobody has changed anything: so a call costs two comparisons and jumps more, and touches neither stack nor
 /// registers that have a meaning.
@@ -26,34 +29,49 @@
 /// The stub is exported as `symbol`, which stands for every version of the function; or, with
 /// `fn ident = "symbol@VERSION" …(…)`, under just these versions.
 macro_rules! hook {
-    ($(#[$meta:meta])* fn $symbol:ident $(= $($export:literal)+)? ($($name:ident: $kind:ty),*; $caller:ident)
+    ($(#[$meta:meta])* fn $symbol:ident $(= $($export:literal)+)? ($($name:ident: $kind:ty),*; $caller:ident $(at $place:ident)?)
         -> $result:ty $([$event:ident $($next:ident $($empty:ident)?)?])? $body:block) => {
         hook! {
-            @pad [[$(#[$meta])* $symbol $($($export)+)?] [$($event $($next $($empty)?)?)?]] [$($name: $kind,)*] $caller [$result] $body
+            @pad [[$(#[$meta])* $symbol $($($export)+)?] [$($event $($next $($empty)?)?)?]] [$($name: $kind,)*] [$caller $($place)?] [$result] $body
             [$($name)*] [_a _b _c _d _e]
         }
     };
     // Each parameter of the function takes the place of one unused parameter.
-    (@pad $stub:tt $parameters:tt $caller:ident $result:tt $body:block
+    (@pad $stub:tt $parameters:tt $caller:tt $result:tt $body:block
         [$name:ident $($names:ident)*] [$padding:ident $($paddings:ident)*]) => {
         hook! { @pad $stub $parameters $caller $result $body [$($names)*] [$($paddings)*] }
     };
-    (@pad $stub:tt [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block [] [$($padding:ident)*]) => {
+    (@pad $stub:tt [$($name:ident: $kind:ty,)*] [$caller:ident] [$result:ty] $body:block [] [$($padding:ident)*]) => {
         const _: () = {
             unsafe extern "C-unwind" fn hook($($name: $kind,)* $($padding: u64,)* $caller: u64) -> $result $body
 
-            hook! {
-                @stub $stub
-                "mov r9, qword ptr [rsp]"
-                "test spl, 8"
-                "jz 7f"
-                "jmp {hook}"
-                "7: call {hook}"
-                "ret"
-            }
+            hook! { @sixth "mov r9, qword ptr [rsp]" $stub }
         };
     };
-    (@pad $stub:tt [$($name:ident: $kind:ty,)*] $caller:ident [$result:ty] $body:block [$sixth:ident] []) => {
+    (@pad $stub:tt [$($name:ident: $kind:ty,)*] [$caller:ident $place:ident] [$result:ty] $body:block
+        [] [$($padding:ident)*]) => {
+        const _: () = {
+            unsafe extern "C-unwind" fn hook($($name: $kind,)* $($padding: u64,)* $place: *const u64) -> $result {
+                // SAFETY: the stub below passes where the return address is.
+                let $caller = unsafe { $place.read() };
+                $body
+            }
+
+            hook! { @sixth "mov r9, rsp" $stub }
+        };
+    };
+    (@sixth $instruction:literal $stub:tt) => {
+        hook! {
+            @stub $stub
+            $instruction
+            "test spl, 8"
+            "jz 7f"
+            "jmp {hook}"
+            "7: call {hook}"
+            "ret"
+        }
+    };
+    (@pad $stub:tt [$($name:ident: $kind:ty,)*] [$caller:ident] [$result:ty] $body:block [$sixth:ident] []) => {
         const _: () = {
             unsafe extern "C-unwind" fn hook($($name: $kind,)* $caller: u64) -> $result $body
 
@@ -205,6 +223,18 @@ macro_rules! call_next {
         let function: unsafe extern "C-unwind" fn($($kind),*) -> $result =
             core::mem::transmute(crate::glibc::next_functions::$function.address());
         function($($argument),*)
+    }};
+}
+
+/// As [`call_next`], for a next function of up to four arguments that calls functions of the program: they find the stack at the place, modulo
+/// 128, where it would be without the hook ([`crate::sys::stack_alignment::call_in_place`]).
+macro_rules! call_next_in_place {
+    ($place:ident, $function:ident($($argument:ident: $kind:ty),*) -> $result:ty) => {{
+        let arguments: &[u64] = &[$($argument as u64),*];
+        let function = crate::glibc::next_functions::$function.address();
+        let argument = |index: usize| arguments.get(index).copied().unwrap_or(0);
+        let [a, b, c, d] = core::array::from_fn(argument);
+        crate::sys::stack_alignment::call_in_place(function, $place, a, b, c, d) as $result
     }};
 }
 

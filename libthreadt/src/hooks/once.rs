@@ -9,8 +9,9 @@ use crate::glibc::next_functions::NextFunction;
 use crate::glibc::object_words::{self, Ptr};
 use crate::process_state::Switch;
 use crate::recorder::{self, ReturnRecord};
+use crate::sys::stack_alignment::call_in_place;
 
-/// Calls `next`, which is what `call_next` calls.
+/// Calls `next`, which is what `call_next` calls. `place` is where the host's call has put its return address.
 ///
 /// # Safety
 /// The arguments are what the host passed, and `next` takes them.
@@ -21,6 +22,7 @@ pub unsafe fn thr_once<R: CallResult>(
     init_routine: Ptr,
     next: &NextFunction,
     caller: u64,
+    place: *const u64,
     call_next: impl Fn() -> R,
 ) -> R {
     let entry = [once_control as u64, init_routine as u64, 0, 0, detail(caller)];
@@ -39,10 +41,11 @@ pub unsafe fn thr_once<R: CallResult>(
     if unsafe { object_words::once_is_running(once_control) } {
         recorder::put_stack(time);
     }
-    // The routine may be cancelled or throw.
+    // The routine may be cancelled or throw, and finds the stack in its place.
     let unwound = ReturnRecord::new(&id::THR_ONCE_2, [libc::ECANCELED as u64, 0, 0, 0, 0]);
+    let arguments = [next.address() as u64, place as u64, once_control as u64, init_routine as u64];
     // SAFETY: the caller's.
-    let result: R = unsafe { unwound.call(next.address(), [once_control as u64, init_routine as u64, 0, 0]) };
+    let result: R = unsafe { unwound.call(call_in_place as *const (), arguments) };
     recorder::put(&id::THR_ONCE_2, clock::now_fenced(), [result.rval(), 0, 0, 0, 0]);
     result
 }

@@ -9,6 +9,7 @@
 
 use core::arch::naked_asm;
 use core::ffi::c_void;
+use core::mem::offset_of;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
@@ -16,7 +17,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use spec::id;
 
 use super::thread_end;
-use crate::glibc::cleanup_handler::with_cleanup_handler;
+use crate::glibc::cleanup_handler::{self, CleanupBuffer};
 use crate::process_state::PROCESS;
 use crate::recorder::records;
 use crate::sys::stack_alignment::enter_aligned;
@@ -100,12 +101,56 @@ impl ThreadStart {
     }
 }
 
+/// What the frame of [`run`] holds.
+#[repr(C)]
+struct RoutineFrame {
+    routine: u64,
+    argument: u64,
+    is_c11: u64,
+    buffer: CleanupBuffer,
+}
+
+/// How large the frame is. With the two return addresses, of which the program's routine has one anyway, it is as many bytes as the
+/// stack is lower there than without the library: a multiple of 128, so that a routine whose compiler counts on more than the ABI's
+/// 16 (`-mpreferred-stack-boundary`) finds its variables aligned as they would be.
+const FRAME_SIZE: usize = 128 - size_of::<usize>();
+const _: () = assert!(size_of::<RoutineFrame>() <= FRAME_SIZE);
+
 /// The routine of every thread that the program creates: begins its trace, runs the program's routine, ends the trace.
+#[unsafe(naked)]
 pub extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
+    naked_asm!(
+        ".cfi_startproc",
+        "sub rsp, {size}",
+        ".cfi_adjust_cfa_offset {size}",
+        "mov rsi, rsp",
+        "call {begin}",
+        "mov rdi, qword ptr [rsp + {argument}]",
+        "call qword ptr [rsp + {routine}]",
+        "mov rdi, rsp",
+        "mov rsi, rax",
+        "call {end}",
+        "add rsp, {size}",
+        ".cfi_adjust_cfa_offset -{size}",
+        "ret",
+        ".cfi_endproc",
+        size = const FRAME_SIZE,
+        begin = sym begin,
+        argument = const offset_of!(RoutineFrame, argument),
+        routine = const offset_of!(RoutineFrame, routine),
+        end = sym end,
+    )
+}
+
+/// Begins the thread's trace and fills the frame of [`run`].
+///
+/// # Safety
+/// `start` is what `pthread_create`'s hook has passed, and `frame` that frame.
+unsafe extern "C-unwind" fn begin(start: *mut c_void, frame: *mut RoutineFrame) {
     // SAFETY: `pthread_create`'s hook passed a ThreadStart, which is not released before both threads have published.
     let start: &'static ThreadStart = unsafe { &*start.cast::<ThreadStart>() };
     let (routine, argument) = (start.routine.load(Relaxed) as u64, start.argument.load(Relaxed) as u64);
-    let is_c11 = start.is_c11.load(Relaxed) != 0;
+    let is_c11 = start.is_c11.load(Relaxed).into();
     // An earlier thread in the same memory may have ended unnoticed.
     user_dispatch::end();
     recorder::begin_thread();
@@ -113,18 +158,26 @@ pub extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
         recorder::put(&id::THR_BEGIN_0, clock::now_fenced(), [routine, argument, 0, 0, 0]);
     }
     start.publish_tid(recorder::pthread_self());
-    let status = with_cleanup_handler(routine_left, || {
-        // SAFETY: the program's routine with its argument; this frame has nothing to drop.
-        let result = unsafe {
-            let routine: unsafe extern "C-unwind" fn(u64) -> u64 = core::mem::transmute(routine as *const ());
-            routine(argument)
-        };
-        // A thrd_start_t returns an int.
-        let status = if is_c11 { i64::from(result as i32) as u64 } else { result };
-        thread_end::record_thread_exit(status, 0);
-        status
-    });
-    status as *mut c_void
+    // SAFETY: the caller's. The buffer is above this frame; `end` takes it out of glibc's list, or unwinding does.
+    unsafe {
+        frame.write(RoutineFrame { routine, argument, is_c11, buffer: CleanupBuffer::EMPTY });
+        cleanup_handler::push(&raw mut (*frame).buffer, routine_left);
+    }
+}
+
+/// Ends the thread's trace, and returns what its routine has returned.
+///
+/// # Safety
+/// `frame` is that of [`run`], filled by [`begin`].
+unsafe extern "C-unwind" fn end(frame: *mut RoutineFrame, result: u64) -> u64 {
+    // SAFETY: the caller's.
+    let is_c11 = unsafe { (*frame).is_c11 != 0 };
+    // A thrd_start_t returns an int.
+    let status = if is_c11 { i64::from(result as i32) as u64 } else { result };
+    thread_end::record_thread_exit(status, 0);
+    // SAFETY: the buffer that `begin` has pushed.
+    unsafe { cleanup_handler::pop(&raw mut (*frame).buffer) };
+    status
 }
 
 /// Called by glibc, within what the program has called.

@@ -93,8 +93,8 @@ fn is_in_force() -> bool {
     if !CONFIG.get().has_handler || !process_state::is_initialised() || thread_word::is_muted() {
         return false;
     }
-    if thread_word::is_handling() && handler_call::was_left() {
-        thread_word::set_handling(false);
+    if thread_word::is_handling() {
+        handler_call::notice_jump();
     }
     if IS_REFUSED.load(Relaxed) {
         PROCESS.records_directly.store(1, Relaxed);
@@ -238,9 +238,7 @@ fn handle_of(lwp: u32, tid: u64, time: u64, line: &UntimedRecord) {
 fn call<R>(what: impl FnOnce() -> R) -> R {
     // SAFETY: always a valid place.
     let errno = unsafe { *libc::__errno_location() };
-    thread_word::set_handling(true);
     let result = handler_call::note_call(what);
-    thread_word::set_handling(false);
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
     result

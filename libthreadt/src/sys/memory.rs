@@ -123,10 +123,10 @@ pub(super) unsafe fn copy_memory(thread: u32, to: *mut u8, from: *const u8, leng
     unsafe { call(libc::SYS_process_vm_readv, arguments) }
 }
 
-/// Four words from an address on, as [`copy_memory`] copies them: they may be unmapped at the same time. `None` also where the kernel
+/// Words from an address on, as [`copy_memory`] copies them: they may be unmapped at the same time. `None` also where the kernel
 /// has no such call.
-pub fn copied_words(thread: u32, address: usize) -> Option<[u64; 4]> {
-    let mut words = [0; 4];
+pub fn copied_words<const COUNT: usize>(thread: u32, address: usize) -> Option<[u64; COUNT]> {
+    let mut words = [0; COUNT];
     let (from, length) = (core::ptr::without_provenance(address), size_of_val(&words));
     // SAFETY: the room is that of the words.
     let copied = unsafe { copy_memory(thread, words.as_mut_ptr().cast(), from, length) };

@@ -12,10 +12,10 @@ use core::arch::asm;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use super::memory::PAGE;
-use super::process::signal_stack;
+use super::memory::{PAGE, copied_words, is_readable, is_resident};
+use super::process::{signal_stack, thread_id};
+use super::seccomp;
 use super::thread_word::thread_pointer;
-use super::time::read_timespec;
 
 /// How far up the stack a signal frame is searched for, bytes.
 const SEARCH: usize = 64 * 1024;
@@ -184,18 +184,42 @@ fn begin_of_libc_stack(pointer: usize) -> Option<usize> {
     })
 }
 
-/// Whether all pages from one address to another can be read: stacks end in pages that cannot.
+/// Whether all pages from one address to another can be read: stacks end in pages that cannot. So do they for this where a page is not in
+/// memory, unless it is certainly the thread's own stack: the program may serve the page fault, even in this thread (`userfaultfd`).
 fn is_mapped(from: usize, to: usize) -> bool {
-    let readable = |page: usize| read_timespec(page as *const _).is_some();
-    ((from + PAGE) & !(PAGE - 1)..to).step_by(PAGE).all(readable)
+    let first = (from + PAGE) & !(PAGE - 1);
+    if first >= to || is_own(from, to) {
+        return true;
+    }
+    // A filter may kill for the question.
+    let may_ask = !seccomp::has_filter();
+    (first..to).step_by(PAGE).all(|page| (!may_ask || is_resident(page)) && is_readable(page))
+}
+
+/// Whether a range is certainly of the thread's own stack.
+fn is_own(from: usize, to: usize) -> bool {
+    let end = end_of_stack_above(from);
+    to <= end && is_own_up_to(from, end)
+}
+
+/// The word at a multiple of 8 that was on this thread's stack, if that can be read.
+pub fn word_of_stack(at: usize) -> Option<u64> {
+    let before = (at & !(PAGE - 1)) - 1;
+    let is_there = is_own(at, at + 8) || is_mapped(before, at + 8);
+    is_there.then(|| StackWordReader::new(at..at + 8).word(at))?
 }
 
 /// Whether the kernel has put a signal frame between `here` and `begun` that will return to `begun` or below; also if that
 /// cannot be seen.
 fn has_signal_frame(here: usize, begun: usize) -> bool {
     // The two may be on different stacks after all, of coroutines; then there may be a guard page between them.
-    !is_mapped(here, begun)
-        || signal_frames(here..begun & !7).any(|frame| (frame.at..=begun).contains(&frame.interrupted))
+    if !is_mapped(here, begun) {
+        return true;
+    }
+    let range = here..begun & !7;
+    let mut words = StackWordReader::new(range.clone());
+    let is_found = signal_frames(&mut words, range).any(|frame| (frame.at..=begun).contains(&frame.interrupted));
+    is_found || words.has_failed
 }
 
 /// The alternate stack that the kernel had when it delivered a signal, by a signal frame less than `search` above `here`, if `here` is
@@ -211,7 +235,7 @@ fn hidden_stack(here: usize, search: usize) -> Option<Range<usize>> {
         end += PAGE;
     }
     let is_at_end = |stack: &Range<usize>, at: usize| stack.contains(&at) && stack.end - at < SEARCH;
-    signal_frames(here..end)
+    signal_frames(&mut StackWordReader::new(here..end), here..end)
         .filter(|frame| frame.is_disarmed && is_at_end(&frame.alternate, frame.at))
         .map(|frame| frame.alternate)
         .find(|stack| stack.contains(&here))
@@ -229,34 +253,86 @@ struct SignalFrame {
     is_disarmed: bool,
 }
 
+/// Reads words of pages that can be read. What is not certainly the thread's own stack is copied by the kernel, where that is possible:
+/// above a coroutine's stack is memory that another thread may unmap at any time.
+struct StackWordReader {
+    /// The ID of the thread, if words are copied.
+    copier: Option<u32>,
+    /// The words that were copied last, and where they are.
+    words: [u64; StackWordReader::COUNT],
+    place: usize,
+    /// Something could not be copied.
+    has_failed: bool,
+}
+
+impl StackWordReader {
+    const COUNT: usize = 64;
+
+    fn new(range: Range<usize>) -> StackWordReader {
+        let is_copied = !is_own(range.start, range.end) && !seccomp::has_filter();
+        let own = [1];
+        let can_copy = |thread: &u32| copied_words(*thread, own.as_ptr().addr()) == Some(own);
+        let copier = is_copied.then(thread_id).filter(can_copy);
+        // No words are there: it is no multiple of 8.
+        StackWordReader { copier, words: [0; StackWordReader::COUNT], place: 1, has_failed: false }
+    }
+
+    fn word(&mut self, at: usize) -> Option<u64> {
+        let Some(thread) = self.copier else {
+            // SAFETY: an aligned word of a page that the kernel has just read from; other threads do not write to our stack,
+            // and whatever is there is only compared.
+            return Some(unsafe { core::ptr::with_exposed_provenance::<u64>(at).read_volatile() });
+        };
+        let place = at & !(8 * StackWordReader::COUNT - 1);
+        if place != self.place {
+            let Some(words) = copied_words(thread, place) else {
+                self.has_failed = true;
+                return None;
+            };
+            (self.words, self.place) = (words, place);
+        }
+        self.words.get((at - place) / 8).copied()
+    }
+
+    /// As [`StackWordReader::word`], of another place than the ones that are read in turn.
+    fn word_elsewhere(&mut self, at: usize) -> Option<u64> {
+        match self.copier {
+            None => self.word(at),
+            Some(thread) => {
+                let copied = copied_words(thread, at).map(|[word]| word);
+                self.has_failed |= copied.is_none();
+                copied
+            }
+        }
+    }
+}
+
 /// What looks like a signal frame in a range of this thread's stack, which must be readable.
 ///
 /// Such a frame holds the alternate stack, the interrupted rsp and rip, the flags, and a word of segment selectors, cs
 /// lowest and ss highest, both of user mode (`struct ucontext`, arch/x86/include/uapi/asm/ucontext.h and sigcontext.h).
-fn signal_frames(range: Range<usize>) -> impl Iterator<Item = SignalFrame> {
-    // SAFETY: an aligned word of a page that the kernel has just read from; other threads do not write to our stack,
-    // and whatever is there is only compared.
-    let word = |at: usize| unsafe { (at as *const u64).read_volatile() };
+fn signal_frames(words: &mut StackWordReader, range: Range<usize>) -> impl Iterator<Item = SignalFrame> {
     let start = range.start.next_multiple_of(8);
     (start + 24..range.end).step_by(8).filter_map(move |at| {
-        let selectors = word(at);
+        let selectors = words.word(at)?;
         let is_user = |selector: u64| selector & 3 == 3;
         let is_frame = is_user(selectors)
             && is_user(selectors >> 48)
             && selectors & 0x0000_ffff_ffff_0000 == 0
-            && word(at - 16) != 0;
+            && words.word_elsewhere(at - 16)? != 0;
         if !is_frame {
             return None;
         }
         let (alternate, flags) = if at >= start + 168 {
-            let begin = word(at - 168) as usize;
+            let [begin, flags, size] = [168, 160, 152].map(|below| words.word_elsewhere(at - below));
+            let begin = begin? as usize;
             // The kernel does not write the padding behind the flags.
-            (begin..begin.saturating_add(word(at - 152) as usize), word(at - 160) as u32)
+            (begin..begin.saturating_add(size? as usize), flags? as u32)
         } else {
             (0..0, 0)
         };
         let is_disarmed = flags & !(libc::SS_ONSTACK as u32) == SS_AUTODISARM;
-        Some(SignalFrame { at, interrupted: word(at - 24) as usize, alternate, is_disarmed })
+        Some(SignalFrame { at, interrupted: words.word_elsewhere(at - 24)? as usize, alternate, is_disarmed })
     })
 }
 

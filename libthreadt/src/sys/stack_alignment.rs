@@ -4,6 +4,12 @@
 //! there. Code that is compiled with `-mpreferred-stack-boundary=3`, and some assembly, calls libc with 8 bytes more on the stack.
 //! libc's functions mostly do without such stores, so that the program works; this library's functions would raise SIGSEGV. So
 //! what the host calls are stubs, which align the stack.
+//!
+//! Other code counts on more than the ABI promises (`-mpreferred-stack-boundary=5` for the sake of AVX). It finds it where all that
+//! calls it keeps the stack so, by luck also libc. So where libc calls the program's functions, the frames of this library between are
+//! a multiple of 128 bytes.
+
+use core::arch::naked_asm;
 
 /// Instructions, as the last ones of a stub with the stack and the arguments as the caller left them: jump to a function whose
 /// arguments are in registers. Where the stack is not aligned, the return address of a call aligns it.
@@ -36,4 +42,48 @@ macro_rules! call_aligned {
     };
 }
 
-pub(crate) use {call_aligned, enter_aligned};
+/// Instructions: the third to sixth argument of a call become the first to fourth of another one.
+macro_rules! shift_arguments {
+    () => {
+        "mov rdi, rdx\nmov rsi, rcx\nmov rdx, r8\nmov rcx, r9\n"
+    };
+}
+
+pub(crate) use {call_aligned, enter_aligned, shift_arguments};
+
+/// Calls `function(a, b, c, d)` and returns its result. The function finds the stack a multiple of 128 bytes below `place`, where it
+/// would find it if the host, whose call has put the return address at `place`, had called it.
+///
+/// # Safety
+/// `function` must be callable with these arguments, integers or pointers.
+#[unsafe(naked)]
+pub unsafe extern "C-unwind" fn call_in_place(
+    function: *const (),
+    place: *const u64,
+    a: u64,
+    b: u64,
+    c: u64,
+    d: u64,
+) -> u64 {
+    naked_asm!(
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbp, -16",
+        "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
+        // The call puts its return address below rsp. From 1 to 128 bytes are left out.
+        "add rsi, 8",
+        "sub rsi, rsp",
+        "or rsi, -128",
+        "add rsp, rsi",
+        "mov rax, rdi",
+        shift_arguments!(),
+        "call rax",
+        "leave",
+        ".cfi_def_cfa rsp, 8",
+        ".cfi_restore rbp",
+        "ret",
+        ".cfi_endproc",
+    )
+}

@@ -24,8 +24,10 @@ struct Copy {
     /// Where the words are; a multiple of their size.
     place: usize,
     words: [u64; 4],
-    /// Only what has a page of memory is copied.
+    /// Only pages that are in memory are copied.
     is_resident_only: bool,
+    /// The page that was found to be there last; 0 for none.
+    resident: usize,
 }
 
 impl Copy {
@@ -36,13 +38,20 @@ impl Copy {
     fn word(&mut self, address: usize) -> Option<u64> {
         let place = address & !(Copy::SIZE - 1);
         if self.place != place {
-            if self.is_resident_only && !is_resident(place & !(PAGE - 1)) {
+            if self.is_resident_only && !self.is_resident(place & !(PAGE - 1)) {
                 return None;
             }
             self.words = copied_words(self.thread, place)?;
             self.place = place;
         }
         self.words.get(address / 8 % 4).copied()
+    }
+
+    fn is_resident(&mut self, page: usize) -> bool {
+        if page != self.resident && is_resident(page) {
+            self.resident = page;
+        }
+        page == self.resident
     }
 }
 
@@ -59,13 +68,7 @@ impl BoundedMemory {
     /// page faults of the program (`userfaultfd`, FUSE), and this may be that thread.
     pub fn copied_if_resident(range: Range<usize>) -> Option<BoundedMemory> {
         let mut memory = BoundedMemory::new(range);
-        if memory.copy_from_now_on()
-            && let Some(copy) = &mut memory.copy
-        {
-            copy.is_resident_only = true;
-            return Some(memory);
-        }
-        None
+        memory.copy_if_resident().then_some(memory)
     }
 
     /// Lets bytes be read from copies; `false` where that is not possible.
@@ -79,19 +82,34 @@ impl BoundedMemory {
         let own = [1; 4];
         let words = copied_words(thread, own.as_ptr().addr()).filter(|words| *words == own);
         // No words are there: it is no multiple of their size.
-        self.copy = words.map(|words| Copy { thread, place: 1, words, is_resident_only: false });
+        self.copy = words.map(|words| Copy { thread, place: 1, words, is_resident_only: false, resident: 0 });
         self.copy.is_some()
     }
 
+    /// As [`BoundedMemory::copy_from_now_on`], of pages that are in memory.
+    fn copy_if_resident(&mut self) -> bool {
+        self.copy_from_now_on();
+        self.copy.as_mut().map(|copy| copy.is_resident_only = true).is_some()
+    }
+
+    /// The stack above rsp of what a signal has interrupted. Nothing of it has been probed; registers may be saved below rsp.
+    pub fn of_interrupted_stack(rsp: usize) -> BoundedMemory {
+        /// What functions may use below rsp, and the kernel leaves alone (System V ABI, x86-64).
+        const RED_ZONE: usize = 128;
+        let mut stack = BoundedMemory::of_stack(rsp, false);
+        stack.range.start = rsp.saturating_sub(RED_ZONE);
+        stack
+    }
+
     /// The stack above an address of it. What is not certainly the thread's own is copied, where that is possible: what is above a
-    /// coroutine's stack may be other threads'. `is_running`: the address is in the frame of a function that is running, which does not
+    /// coroutine's stack may be other threads', or have pages that the program serves. `is_running`: the address is in the frame of a function that is running, which does not
     /// have to be probed.
     pub fn of_stack(start: usize, is_running: bool) -> BoundedMemory {
         let end = end_of_stack_above(start);
         let mut memory =
             if is_running { BoundedMemory::beginning_readable(start..end) } else { BoundedMemory::new(start..end) };
         if !is_own_up_to(start, end) {
-            memory.copy_from_now_on();
+            memory.copy_if_resident();
         }
         memory
     }
@@ -123,13 +141,12 @@ impl BoundedMemory {
         }
     }
 
-    /// Whether all pages from the range's beginning to an address can be read, as those of one stack can: between two stacks there is
+    /// Whether all pages from one address to another can be read, as those of one stack can: between two stacks there is
     /// a page that cannot. `false` also if that takes too many probes.
     #[cold]
-    pub fn is_readable_up_to(&mut self, end: usize) -> bool {
+    pub fn can_read(&mut self, Range { start, end }: Range<usize>) -> bool {
         const PROBES_MAX: usize = 64;
-        let page = self.range.start & !(PAGE - 1);
-        if !self.readable.contains(&self.range.start) && !self.probe(page) {
+        if !self.readable.contains(&start) && !self.probe(start & !(PAGE - 1)) {
             return false;
         }
         for _ in 0..PROBES_MAX {
@@ -191,7 +208,9 @@ impl BoundedMemory {
     #[cold]
     #[inline(never)]
     fn probe(&mut self, page: usize) -> bool {
-        if !is_readable(page) {
+        // The probe, too, lets the kernel find a page.
+        let is_left_alone = self.copy.as_mut().is_some_and(|copy| copy.is_resident_only && !copy.is_resident(page));
+        if is_left_alone || !is_readable(page) {
             return false;
         }
         let end = page.saturating_add(PAGE);

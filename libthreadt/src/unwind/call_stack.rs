@@ -245,8 +245,8 @@ impl CallStack {
             return Visit::Lost;
         }
         if is_interrupted {
-            // On another stack, if the handler is on the alternate one. Nothing of it has been probed.
-            self.stack = BoundedMemory::of_stack(caller.rsp, false);
+            // On another stack, if the handler is on the alternate one.
+            self.stack = BoundedMemory::of_interrupted_stack(caller.rsp);
         } else {
             self.stack.begin_at(caller.rsp);
         }

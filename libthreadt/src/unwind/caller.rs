@@ -27,12 +27,16 @@ pub fn caller_by_rule(
     rule: &UnwindRule,
 ) -> Option<FrameRegisters> {
     let plus = |base: usize, offset: i32| base.wrapping_add_signed(offset as isize);
+    let mut in_memory = |base: usize| {
+        let word = stack.word(plus(base, rule.cfa_offset))?;
+        Some(word.wrapping_add(rule.cfa_addend.into()))
+    };
     let cfa = match rule.base {
         CfaBase::Rsp => plus(registers.rsp, rule.cfa_offset),
         CfaBase::Rbp => plus(registers.rbp, rule.cfa_offset),
         CfaBase::Rbx => plus(registers.rbx, rule.cfa_offset),
-        CfaBase::AtRsp => stack.word(plus(registers.rsp, rule.cfa_offset))?,
-        CfaBase::AtRbp => stack.word(plus(registers.rbp, rule.cfa_offset))?,
+        CfaBase::AtRsp => in_memory(registers.rsp)?,
+        CfaBase::AtRbp => in_memory(registers.rbp)?,
         CfaBase::Plt => {
             let is_second_half = registers.rip & 15 >= rule.cfa_offset as usize;
             registers.rsp.wrapping_add(if is_second_half { 16 } else { 8 })
@@ -171,6 +175,7 @@ mod tests {
                         let rule = UnwindRule {
                             base,
                             cfa_offset,
+                            cfa_addend: 0,
                             rbp: *rbp_rule,
                             rbx: *rbx_rule,
                             return_address,

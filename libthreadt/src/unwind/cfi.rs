@@ -14,6 +14,7 @@ const INSTRUCTIONS_MAX: u32 = 20_000;
 const REMEMBERED_MAX: usize = 4;
 
 const DW_OP_DEREF: u8 = 0x06;
+const DW_OP_PLUS_UCONST: u8 = 0x23;
 const DW_OP_LIT0: u8 = 0x30;
 const DW_OP_BREG6: u8 = 0x76;
 const DW_OP_BREG7: u8 = 0x77;
@@ -191,6 +192,7 @@ impl RuleBuilder {
             Ok(offset) => (base, offset),
             Err(_) => (CfaBase::Other, 0),
         };
+        self.rule.cfa_addend = 0;
     }
 
     fn remember(&mut self) -> Option<()> {
@@ -205,13 +207,15 @@ impl RuleBuilder {
         Some(())
     }
 
-    /// `DW_CFA_def_cfa_expression`: the expressions of signal frames, of the PLT, and of functions that align their stack.
+    /// `DW_CFA_def_cfa_expression`: the expressions of signal frames, of the PLT, and of functions that align their stack, or keep their
+    /// caller's rsp in it, as those of OpenSSL do.
     fn cfa_expression(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
         let length = cursor.uleb128()?;
         let mut cursor_in = Cursor { memory: cursor.memory, at: cursor.at };
         let end = cursor_in.at.checked_add(usize::try_from(length).ok()?)?;
-        let (base, offset) = known_cfa_expression(&mut cursor_in, end).unwrap_or((CfaBase::Other, 0));
+        let (base, offset, addend) = known_cfa_expression(&mut cursor_in, end).unwrap_or((CfaBase::Other, 0, 0));
         self.set_cfa(base, offset);
+        self.rule.cfa_addend = addend;
         cursor.at = end;
         Some(())
     }
@@ -243,14 +247,20 @@ fn cfa_base(register: u64) -> CfaBase {
     }
 }
 
-/// The base and the offset of an expression up to `end` that is one of the known ones.
-fn known_cfa_expression(cursor: &mut Cursor<'_>, end: usize) -> Option<(CfaBase, i64)> {
+/// The base, the offset and what is added of an expression up to `end` that is one of the known ones.
+fn known_cfa_expression(cursor: &mut Cursor<'_>, end: usize) -> Option<(CfaBase, i64, u8)> {
     let start = cursor.at;
     let (opcode, offset) = (cursor.byte()?, cursor.sleb128()?);
-    if cursor.at < end && cursor.byte()? == DW_OP_DEREF && cursor.at == end {
+    if cursor.at < end && cursor.byte()? == DW_OP_DEREF {
+        let addend = match cursor.at {
+            at if at == end => 0,
+            _ if cursor.byte()? == DW_OP_PLUS_UCONST => cursor.uleb128()?,
+            _ => return None,
+        };
+        let addend = u8::try_from(addend).ok().filter(|addend| addend % 8 == 0 && cursor.at == end)?;
         return match opcode {
-            DW_OP_BREG6 => Some((CfaBase::AtRbp, offset)),
-            DW_OP_BREG7 => Some((CfaBase::AtRsp, offset)),
+            DW_OP_BREG6 => Some((CfaBase::AtRbp, offset, addend)),
+            DW_OP_BREG7 => Some((CfaBase::AtRsp, offset, addend)),
             _ => None,
         };
     }
@@ -264,5 +274,5 @@ fn known_cfa_expression(cursor: &mut Cursor<'_>, end: usize) -> Option<(CfaBase,
     }
     let literal = cursor.byte()?.checked_sub(DW_OP_LIT0).filter(|literal| *literal < 32)?;
     let mut are_next = |bytes: &[u8]| bytes.iter().all(|byte| cursor.byte() == Some(*byte));
-    are_next(&PLT_BEHIND).then_some((CfaBase::Plt, literal.into()))
+    are_next(&PLT_BEHIND).then_some((CfaBase::Plt, literal.into(), 0))
 }

@@ -34,7 +34,7 @@ pub fn caller_by_frame_pointer(
         return None;
     }
     let caller_rsp = rbp.checked_add(16)?;
-    if caller_rsp > stack.end() || !stack.is_readable_up_to(caller_rsp) {
+    if caller_rsp > stack.end() || !stack.can_read(rsp..caller_rsp) {
         return None;
     }
     // Code that a compiler generates at run time may be removed at any time.

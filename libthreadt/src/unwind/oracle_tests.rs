@@ -96,6 +96,7 @@ fn value_of_plt(expression: &UnwindExpression<usize>, section: &Section, rsp: u6
 }
 
 fn expected(row: &UnwindTableRow<usize>, section: &Section, is_signal_frame: bool) -> UnwindRule {
+    let mut cfa_addend = 0;
     let (base, cfa_offset) = match row.cfa() {
         CfaRule::RegisterAndOffset { register, offset } => match register.0 {
             7 => (CfaBase::Rsp, *offset as i32),
@@ -108,6 +109,10 @@ fn expected(row: &UnwindTableRow<usize>, section: &Section, is_signal_frame: boo
             match (operations.first().and_then(based), &operations[1..]) {
                 (Some((7, offset)), [Operation::Deref { .. }]) => (CfaBase::AtRsp, offset),
                 (Some((6, offset)), [Operation::Deref { .. }]) => (CfaBase::AtRbp, offset),
+                (Some((register @ (6 | 7), offset)), [Operation::Deref { .. }, Operation::PlusConstant { value }]) => {
+                    cfa_addend = u8::try_from(*value).unwrap();
+                    (if register == 6 { CfaBase::AtRbp } else { CfaBase::AtRsp }, offset)
+                }
                 (Some((7, 8)), [second, ..]) if based(second) == Some((16, 0)) => {
                     let second_half =
                         (0..16).find(|rip| value_of_plt(expression, section, 4096, *rip) == 4112).unwrap() as i32;
@@ -141,6 +146,7 @@ fn expected(row: &UnwindTableRow<usize>, section: &Section, is_signal_frame: boo
     UnwindRule {
         base,
         cfa_offset,
+        cfa_addend,
         rbp: saved(6, SavedAt::Same),
         rbx: saved(3, SavedAt::Same),
         return_address: saved(16, SavedAt::Undefined),

@@ -5,6 +5,7 @@
 pub const HANDLERS_RETURN: UnwindRule = UnwindRule {
     base: CfaBase::AtRsp,
     cfa_offset: 160,
+    cfa_addend: 0,
     rbp: SavedRegister { place: SavedAt::Rsp, offset: 120 },
     rbx: SavedRegister { place: SavedAt::Rsp, offset: 128 },
     return_address: SavedRegister { place: SavedAt::Rsp, offset: 168 },
@@ -21,9 +22,9 @@ pub enum CfaBase {
     Rbp,
     /// rbx and the offset.
     Rbx,
-    /// It is in memory, at rsp and the offset: where the kernel saved it, in a signal's frame.
+    /// It is in memory, at rsp and the offset, with what is added to it: where the kernel saved it, in a signal's frame, or a function.
     AtRsp,
-    /// In memory, at rbp and the offset: in a function that has aligned its stack.
+    /// In memory, at rbp and the offset, too: in a function that has aligned its stack.
     AtRbp,
     /// In an entry of the PLT, whose second half has one word more on the stack; the offset is where the second half begins.
     Plt,
@@ -66,6 +67,8 @@ impl SavedRegister {
 pub struct UnwindRule {
     pub base: CfaBase,
     pub cfa_offset: i32,
+    /// What is added to what is in memory, a multiple of 8.
+    pub cfa_addend: u8,
     pub rbp: SavedRegister,
     pub rbx: SavedRegister,
     pub return_address: SavedRegister,
@@ -78,6 +81,7 @@ impl UnwindRule {
     pub const UNKNOWN: UnwindRule = UnwindRule {
         base: CfaBase::Other,
         cfa_offset: 0,
+        cfa_addend: 0,
         rbp: SavedRegister::SAME,
         rbx: SavedRegister::SAME,
         return_address: SavedRegister::LOST,
@@ -92,6 +96,7 @@ impl UnwindRule {
             | u64::from(self.rbx.place as u8) << 12
             | u64::from(self.return_address.place as u8) << 16
             | u64::from(self.is_signal_frame) << 24
+            | u64::from(self.cfa_addend / 8) << ADDEND_SHIFT
             | self.shape();
         Some(PackedRule([
             kinds | u64::from(self.cfa_offset as u32) << 32,
@@ -131,6 +136,8 @@ const WORD: i32 = 8;
 /// In a packed rule: its shape.
 const ON_RSP: u64 = 1 << 25;
 const ON_RBP: u64 = 1 << 26;
+/// Above them an addend, in words.
+const ADDEND_SHIFT: u32 = 27;
 
 /// What nearly all rules of compilers look like. The return address is the word below the canonical frame address, and what is saved
 /// of rbp and rbx is saved below that, at a multiple of a word.
@@ -200,6 +207,7 @@ impl PackedRule {
         Some(UnwindRule {
             base,
             cfa_offset: (kinds >> 32) as i32,
+            cfa_addend: (kinds >> ADDEND_SHIFT) as u8 % 32 * 8,
             rbp: SavedRegister { place: place(8), offset: offsets as i32 },
             rbx: SavedRegister { place: place(12), offset: ((offsets >> 32) as i16).into() },
             return_address: SavedRegister { place: place(16), offset: ((offsets >> 48) as i16).into() },
@@ -218,6 +226,7 @@ mod tests {
         let rule = UnwindRule {
             base: CfaBase::AtRbp,
             cfa_offset: -8,
+            cfa_addend: 248,
             rbp: saved(SavedAt::Rbp, i32::MIN),
             rbx: saved(SavedAt::Lost, -32768),
             return_address: saved(SavedAt::Undefined, 32767),

@@ -1,6 +1,8 @@
 /* A crash handler that fails to lock a mutex: `faults CASE [alternate]`, on an alternate signal stack or not.
  *
  * first     the first instruction of a function faults
+ * epilogue  a function has restored rbp, which its unwind information has on the stack still, below rsp
+ * kept      a function has its caller's stack pointer in its frame
  * null      a null pointer is called
  * ones      a pointer of which all bits are set, as functions return it that have failed
  * wild      a pointer to where no code is
@@ -25,6 +27,13 @@ static void handle(int signal)
 	siglongjmp(before, 1);
 }
 
+#define CALLER_OF(function)                                          \
+	__attribute__((noinline)) static void call_##function(void)  \
+	{                                                            \
+		function(nowhere);                                   \
+		__asm__ volatile("" ::: "memory");                   \
+	}
+
 /* The function before the one that faults, without room between them. */
 void last_before(void);
 int first_faults(int *);
@@ -43,11 +52,47 @@ __asm__(".text\n"
 	".cfi_endproc\n"
 	".size first_faults, .-first_faults\n");
 
-__attribute__((noinline)) static void call_first_faults(void)
-{
-	first_faults(nowhere);
-	__asm__ volatile("" ::: "memory");
-}
+/* GCC describes epilogues so. What is below rsp there stays, as in any function that uses it. */
+int epilogue_faults(int *);
+__asm__(".text\n"
+	".type epilogue_faults, @function\n"
+	"epilogue_faults:\n"
+	".cfi_startproc\n"
+	"push %rbp\n"
+	".cfi_def_cfa_offset 16\n"
+	".cfi_offset %rbp, -16\n"
+	"xor %ebp, %ebp\n"
+	"pop %rbp\n"
+	".cfi_def_cfa_offset 8\n"
+	"mov (%rdi), %eax\n"
+	"ret\n"
+	".cfi_endproc\n"
+	".size epilogue_faults, .-epilogue_faults\n");
+
+CALLER_OF(epilogue_faults)
+
+/* As OpenSSL's functions do: the canonical frame address is what is at 24(%rsp), and 8. */
+int kept_faults(int *);
+__asm__(".text\n"
+	".type kept_faults, @function\n"
+	"kept_faults:\n"
+	".cfi_startproc\n"
+	"mov %rsp, %rax\n"
+	".cfi_def_cfa_register %rax\n"
+	"sub $64, %rsp\n"
+	"and $-64, %rsp\n"
+	"mov %rax, 24(%rsp)\n"
+	".cfi_escape 0x0f, 5, 0x77, 24, 0x06, 0x23, 8\n"
+	"mov (%rdi), %eax\n"
+	"mov 24(%rsp), %rsp\n"
+	".cfi_def_cfa %rsp, 8\n"
+	"ret\n"
+	".cfi_endproc\n"
+	".size kept_faults, .-kept_faults\n");
+
+CALLER_OF(kept_faults)
+
+CALLER_OF(first_faults)
 
 __attribute__((noinline)) static void call_pointer(void *function)
 {
@@ -84,6 +129,10 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "";
 	if (strcmp(name, "first") == 0)
 		call_first_faults();
+	else if (strcmp(name, "epilogue") == 0)
+		call_epilogue_faults();
+	else if (strcmp(name, "kept") == 0)
+		call_kept_faults();
 	else if (strcmp(name, "null") == 0)
 		call_pointer(NULL);
 	else if (strcmp(name, "ones") == 0)
