@@ -73,12 +73,17 @@ impl TestDirectory {
         Trace::read(&self.trace_directory())
     }
 
-    /// The records that trace-cat prints of the directory. It must print no message but the one that there are several runs.
+    /// The records that trace-cat prints of the directory. It must print no message but that there are several runs, or several processes
+    /// of one number.
     pub fn merged(&self) -> Trace {
         let output = self.trace_cat().run();
         output.success();
-        let notes =
-            [" runs; --last is for the newest alone", " renamed files (old.*) are not read", "process IDs stand for "];
+        let notes = [
+            " runs; --last is for the newest alone",
+            " renamed files (old.*) are not read",
+            "process IDs stand for ",
+            ": they have one clock;",
+        ];
         let is_complaint = |line: &&str| notes.iter().all(|note| !line.contains(note));
         let complaints: Vec<&str> = output.stderr_text().lines().filter(is_complaint).collect();
         assert!(complaints.is_empty(), "trace-cat complains: {complaints:#?}");

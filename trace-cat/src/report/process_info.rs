@@ -201,8 +201,7 @@ impl ProcessInfo {
         paths
     }
 
-    /// Makes the numbers those by which the processes of several hosts are known, and the command that of a host. `view` is how a
-    /// directory's files are read.
+    /// Makes the numbers those by which the processes of several hosts are known, and the command that of a host.
     pub fn show_host(&mut self, view: impl Fn(&Path) -> Option<Arc<HostView>>) {
         let directory = self.paths().next().and_then(|path| path.parent());
         let Some(host) = directory.and_then(view) else { return };
