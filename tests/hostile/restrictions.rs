@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::super::harness::{CommandOutput, Program, TestCommand, TestDirectory};
+use super::super::harness::{CommandOutput, Program, TestCommand, TestDirectory, library, repository};
 use super::super::order::checker;
 use super::{DONE, words};
 
@@ -229,4 +229,57 @@ fn no_call_goes_to_a_program_that_has_its_own_dispatched() {
         assert_eq!(account.records as u64 + account.lost, 3 * (4 * 300 + 2 * blocked), "{blocked} {mode:?}");
         assert!(blocked > 100 || account.lost == 0);
     }
+}
+
+/// Nothing shows what such a filter forbids. A program that the filter leaves alone natively is left alone with the library, too, unless the
+/// call is one that docs/limits.md names.
+#[test]
+fn a_filter_that_was_there_before_must_allow_what_is_documented() {
+    const NUMBERS: std::ops::Range<libc::c_long> = 0..463;
+    let documented = [
+        ("gettid", libc::SYS_gettid),
+        ("tgkill", libc::SYS_tgkill),
+        ("openat", libc::SYS_openat),
+        ("fstat", libc::SYS_fstat),
+        ("prlimit64", libc::SYS_prlimit64),
+        ("fallocate", libc::SYS_fallocate),
+        ("mmap", libc::SYS_mmap),
+        ("madvise", libc::SYS_madvise),
+        ("close", libc::SYS_close),
+        ("write", libc::SYS_write),
+        ("pwrite64", libc::SYS_pwrite64),
+        ("fstatfs", libc::SYS_fstatfs),
+        ("fcntl", libc::SYS_fcntl),
+        ("prctl", libc::SYS_prctl),
+        ("getpid", libc::SYS_getpid),
+        ("getppid", libc::SYS_getppid),
+        ("geteuid", libc::SYS_geteuid),
+        ("uname", libc::SYS_uname),
+        ("readlink", libc::SYS_readlink),
+        ("unlink", libc::SYS_unlink),
+        ("renameat2", libc::SYS_renameat2),
+        ("membarrier", libc::SYS_membarrier),
+        ("nanosleep", libc::SYS_nanosleep),
+        ("mkdir", libc::SYS_mkdir),
+    ];
+    let limits = std::fs::read_to_string(repository().join("docs/limits.md")).unwrap();
+    for (name, _) in documented {
+        assert!(limits.contains(&format!("`{name}`")), "{name}");
+    }
+    let (launcher, program) = (Program::c("hostile/inherits.c"), Program::c("hostile/inherited.c"));
+    let mut killed = Vec::new();
+    for number in NUMBERS {
+        let test = TestDirectory::new("inherited-filter");
+        let run = || test.native(&launcher).arg(number.to_string()).arg(program.path());
+        if !run().run().status.success() {
+            continue;
+        }
+        let traced = run().env("PRELOAD", library()).env("THR_TRACE_DIR", test.trace_directory());
+        if !traced.env("THR_TRACE_STACK", "8").run().status.success() {
+            killed.push(number);
+        }
+    }
+    let unknown: Vec<_> =
+        killed.iter().filter(|number| !documented.iter().any(|(_, known)| known == *number)).collect();
+    assert!(unknown.is_empty() && killed.contains(&libc::SYS_pwrite64), "{unknown:?} of {killed:?}");
 }
