@@ -21,7 +21,7 @@ impl Analysis {
         let is_certain = |held: &&u32| self.objects[**held as usize].kind != ObjectKind::Futex;
         let held = state.holds.iter().filter(is_certain).filter_map(|&held| {
             let occupancy = &self.objects[held as usize].occupancy;
-            let hold = occupancy.holds.iter().find(|hold| hold.holder.thread == thread)?;
+            let hold = occupancy.holds.iter().find(|hold| hold.holder.thread == thread && !hold.may_have_ended)?;
             Some(HeldLock { object: held, site: hold.holder.site, is_shared: !occupancy.is_exclusive() })
         });
         let held: Vec<HeldLock> = held.collect();

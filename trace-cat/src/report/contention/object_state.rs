@@ -87,8 +87,10 @@ pub struct ObjectState {
     pub clock: Option<u64>,
     /// It was initialised without attributes, so that it is none for several processes.
     pub has_no_attributes: bool,
-    /// A mutex that a thread has unlocked which was not its owner: any thread may be the one that does so.
+    /// A lock that a thread has unlocked which was not its owner: any thread may be the one that does so.
     pub is_handed_on: bool,
+    /// An rwlock of which a thread has released a read lock that another one had taken.
+    pub hands_on_readers: bool,
     /// A mutex whose attributes are not known, which the next owner gets if its owner has ended.
     pub may_be_robust: bool,
     /// A call on it is recorded, in the selected time or not.
@@ -149,6 +151,7 @@ impl ObjectState {
             clock: None,
             has_no_attributes: false,
             is_handed_on: false,
+            hands_on_readers: false,
             may_be_robust: false,
             is_called: false,
             first: 0,
@@ -165,6 +168,12 @@ impl ObjectState {
             last_exclusive_release: None,
             figures: ObjectFigures::default(),
         }
+    }
+
+    /// Whether nobody knows who releases it, although it is known who has it.
+    pub fn is_released_by_others(&self) -> bool {
+        let has_readers = self.kind == ObjectKind::Rwlock && !self.occupancy.is_exclusive();
+        if has_readers { self.hands_on_readers } else { self.is_handed_on }
     }
 
     /// Its address and its kind, by which it is selected.
