@@ -83,6 +83,8 @@ pub struct ObjectState {
     pub is_shared: bool,
     /// A lock that another process may have, whose holds this object does not show.
     pub may_be_held_elsewhere: bool,
+    /// A lock that was initialised with attributes, by which it may be one for several processes.
+    pub has_attributes: bool,
     /// The clock of a condition, if its initialisation is recorded.
     pub clock: Option<u64>,
     /// It was initialised without attributes, so that it is none for several processes.
@@ -148,6 +150,7 @@ impl ObjectState {
             is_initialised: false,
             is_shared: false,
             may_be_held_elsewhere: false,
+            has_attributes: false,
             clock: None,
             has_no_attributes: false,
             is_handed_on: false,

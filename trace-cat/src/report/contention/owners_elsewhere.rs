@@ -63,7 +63,8 @@ impl Analysis {
         let group = self.shared_locks.get(&other).copied().unwrap_or(other);
         for part in [object, other] {
             self.shared_locks.insert(part, group);
-            self.objects[part as usize].is_named = true;
+            let state = &mut self.objects[part as usize];
+            (state.is_named, state.may_be_held_elsewhere) = (true, true);
         }
     }
 
