@@ -77,7 +77,10 @@ impl Analysis {
             return false;
         }
         if holder == thread {
-            return call.owner == Some(thread);
+            // A thread of another process may be used to unlock it, of which there is a record only where somebody waits.
+            let state = &self.objects[object as usize];
+            let is_shared = self.may_be_elsewhere(object) && self.has_other_processes(state.process);
+            return call.owner == Some(thread) && !is_shared;
         }
         let present = self.threads[holder as usize].certain_call().filter(|present| present.waits);
         // A wait for a condition gives its mutex back after its record.

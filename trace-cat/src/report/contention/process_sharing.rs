@@ -40,9 +40,13 @@ impl Analysis {
     /// Whether another process of the trace may have a lock of which no thread of its own process has it, although one waits for it.
     pub fn may_be_elsewhere(&self, object: u32) -> bool {
         let state = &self.objects[object as usize];
-        let pid = self.processes[state.process as usize].pid;
-        let has_others = || self.processes.iter().any(|process| process.pid != pid);
-        state.may_be_held_elsewhere || state.has_attributes && has_others()
+        state.may_be_held_elsewhere || state.has_attributes && self.has_other_processes(state.process)
+    }
+
+    /// Whether the trace has another process than this one.
+    pub fn has_other_processes(&self, process: u32) -> bool {
+        let pid = self.processes[process as usize].pid;
+        self.processes.iter().any(|process| process.pid != pid)
     }
 
     /// Takes back that nobody held locks that other processes may have had: of some that shows only later.
