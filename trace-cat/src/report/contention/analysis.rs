@@ -214,7 +214,7 @@ impl Analysis {
             let mut state = ObjectState::new(process, address, *number, kind, site);
             state.name = self.object_name(process, address);
             state.may_be_robust = self.processes[process as usize].knowledge.complete_from > 0;
-            state.may_be_held_elsewhere = self.may_be_inherited(process, address, kind);
+            self.inherit_sharing(&mut state);
             if self.selection.has_times() {
                 let times = &self.selection.times;
                 state.occupancy.log.divided_times = Some(Box::new(times.clone()));

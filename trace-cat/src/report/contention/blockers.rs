@@ -19,11 +19,11 @@ impl Analysis {
         let Some(object) = call.object else { return Vec::new() };
         let is_only_blocked = self.knowledge_of(object).only_blocked;
         let state = &self.objects[object as usize];
-        if state.is_handed_on {
+        if state.is_released_by_others() {
             return Vec::new();
         }
         let waits_for_readers = state.kind == ObjectKind::Rwlock && call.event.1 == 3;
-        let holds = state.occupancy.holds.iter().filter(|hold| !hold.is_doubtful);
+        let holds = state.occupancy.holds.iter().filter(|hold| !hold.is_doubtful());
         if is_only_blocked {
             let is_certain = |hold: &&Hold| state.occupancy.is_exclusive() && self.still_holds(thread, &call, hold);
             return holds.filter(is_certain).map(|hold| hold.holder.thread).collect();
@@ -34,16 +34,23 @@ impl Analysis {
         holds.map(|hold| hold.holder.thread).collect()
     }
 
-    /// The thread that had the object of a thread's lock call when that began, if it may still have it, and nobody knows; or that has
-    /// taken a mutex which any thread unlocks.
-    pub fn possible_holder(&self, thread: u32, call: &OngoingCall) -> Option<u32> {
-        let object = call.object?;
-        let (only_blocked, is_handed_on) =
-            (self.knowledge_of(object).only_blocked, self.objects[object as usize].is_handed_on);
-        let occupancy = &self.objects[object as usize].occupancy;
+    /// The threads that had the object of a thread's lock call when that began, if they may still have it, and nobody knows; or that have
+    /// taken a lock which any thread unlocks.
+    pub fn possible_holders(&self, thread: u32, call: &OngoingCall) -> Vec<u32> {
+        let Some(object) = call.object else { return Vec::new() };
+        let state = &self.objects[object as usize];
+        let (only_blocked, is_handed_on) = (self.knowledge_of(object).only_blocked, state.is_released_by_others());
+        let is_exclusive = state.occupancy.is_exclusive();
+        // Readers do not wait for readers.
+        if !is_exclusive && (only_blocked || call.event == (5, 2)) {
+            return Vec::new();
+        }
         let may_be_old = |hold: &Hold| self.is_seen_owner(call, hold) && !self.still_holds(thread, call, hold);
-        let is_possible = |hold: &&Hold| is_handed_on || only_blocked && may_be_old(hold);
-        occupancy.holds.iter().find(is_possible).filter(|_| occupancy.is_exclusive()).map(|hold| hold.holder.thread)
+        let is_possible = |hold: &&Hold| {
+            let may_have_it = is_handed_on || hold.may_have_ended || only_blocked && may_be_old(hold);
+            may_have_it && !state.occupancy.has_ended(hold)
+        };
+        state.occupancy.holds.iter().filter(is_possible).map(|hold| hold.holder.thread).collect()
     }
 
     /// Whether the holder is the owner that a thread saw when it began to wait in this call.
@@ -70,7 +77,10 @@ impl Analysis {
             return false;
         }
         if holder == thread {
-            return call.owner == Some(thread);
+            // A thread of another process may be used to unlock it, of which there is a record only where somebody waits.
+            let state = &self.objects[object as usize];
+            let is_shared = self.may_be_elsewhere(object) && self.has_other_processes(state.process);
+            return call.owner == Some(thread) && !is_shared;
         }
         let present = self.threads[holder as usize].certain_call().filter(|present| present.waits);
         // A wait for a condition gives its mutex back after its record.
@@ -100,7 +110,7 @@ impl Analysis {
 
     /// The last thread that has acquired a mutex since a time, where its release may have no record.
     pub fn last_holder_since(&self, mutex: u32, time: u64) -> Option<u32> {
-        let is_it = |hold: &&Hold| hold.is_recorded && !hold.is_doubtful && hold.from > time;
+        let is_it = |hold: &&Hold| hold.is_recorded && !hold.is_doubtful() && hold.from > time;
         let hold = self.objects[mutex as usize].occupancy.holds.iter().find(is_it);
         hold.filter(|_| self.knowledge_of(mutex).only_blocked).map(|hold| hold.holder.thread)
     }
@@ -118,7 +128,7 @@ impl Analysis {
     /// lock call is only recorded without its return if a try failed.
     fn preferred_writers(&self, object: u32, call: OngoingCall) -> Vec<u32> {
         let occupancy = &self.objects[object as usize].occupancy;
-        let holds_since = |hold: &Hold| hold.is_recorded && hold.from < call.entry;
+        let holds_since = |hold: &Hold| hold.is_recorded && !hold.may_have_ended && hold.from < call.entry;
         if occupancy.holds.is_empty() || !occupancy.holds.iter().all(holds_since) {
             return Vec::new();
         }

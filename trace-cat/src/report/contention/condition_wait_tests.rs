@@ -95,3 +95,21 @@ fn a_limit_that_is_over_makes_a_wait_one_for_the_mutex() {
     assert_eq!(found((0, Some(1000)), monotonic, 0, 1049), 0);
     assert_eq!(found((0, Some(0)), (20, 1, "3:4:1", &[64, 16]), 0, 51), 0, "no limit");
 }
+
+/// Where only calls that blocked are recorded, there may be none on the mutex but waits for conditions, which return with it.
+#[test]
+fn who_has_a_mutex_back_from_a_condition_may_have_it_still() {
+    let names: &[RecordLine] = &[(5, 1, "1:39:0", &[1]), (6, 2, "1:39:0", &[2]), (7, 3, "1:39:0", &[3])];
+    let waits: &[RecordLine] = &[(10, 2, "3:4:1", &[64, 16]), (20, 1, "3:5:1", &[64, 16, 9, 9])];
+    let returns: &[RecordLine] = &[(30, 3, "3:2:0", &[64, 0, 1]), (31, 2, "3:4:2", &[0])];
+    let wants: &[RecordLine] = &[(40, 2, "2:2:1", &[32, 0, 0, 1])];
+    let found = |knowledge| {
+        let (analysis, graph) = analysed_with(&lines(&[names, waits, returns, wants]), knowledge);
+        (wrong(&analysis, &graph), undecided(&analysis, &graph))
+    };
+    let only_blocked = Knowledge { only_blocked: true, ..Knowledge::default() };
+    assert_eq!(found(only_blocked), ((vec![], vec![]), vec![vec![1, 2]]));
+    // Then calls on the mutex may not be recorded at all.
+    let selective = Knowledge { is_selective: true, ..only_blocked };
+    assert_eq!(found(selective), ((vec![], vec![]), vec![]));
+}

@@ -15,7 +15,21 @@ pub struct Hold {
     /// How often the thread has the object.
     pub depth: u32,
     /// Another process may have the object instead, since processes may share it.
-    pub is_doubtful: bool,
+    pub may_be_elsewhere: bool,
+    /// It is a reader's, and may have ended without a release by that thread.
+    pub may_have_ended: bool,
+}
+
+impl Hold {
+    /// A hold that begins now.
+    pub fn new(holder: Holder, now: u64, is_recorded: bool, depth: u32) -> Hold {
+        Hold { holder, from: now, is_recorded, seen: now, depth, may_be_elsewhere: false, may_have_ended: false }
+    }
+
+    /// Whether the thread may not have the object.
+    pub fn is_doubtful(&self) -> bool {
+        self.may_be_elsewhere || self.may_have_ended
+    }
 }
 
 /// The result of a release.
@@ -27,6 +41,8 @@ pub enum Released {
     Inner,
     /// No acquisition of the thread is known.
     NotHeld,
+    /// The hold of one of several other readers ended.
+    OfReader,
     /// Another thread has it, so that the call fails.
     HeldByAnother,
 }
@@ -44,6 +60,8 @@ pub enum Release {
     PerhapsShared,
     /// Once; if its acquisition is not recorded, it may still have it.
     PerhapsInner,
+    /// Once, a read lock of another thread's.
+    OfReader,
 }
 
 /// What is known of the records that concern an object.

@@ -1,7 +1,7 @@
 //! Waits for conditions, semaphores, barriers, futexes and the ends of threads.
 
 use super::analysis::{Analysis, WaitPlace};
-use super::holds::{FinishedWait, Release, WATCH};
+use super::holds::{FinishedWait, Knowledge, Release, WATCH};
 use super::locks::EOWNERDEAD;
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind;
@@ -53,7 +53,10 @@ impl Analysis {
         self.objects[mutex as usize].cond_waits -= 1;
         let has_mutex = [0, libc::ETIMEDOUT as u64, libc::ECANCELED as u64, EOWNERDEAD].contains(&rval);
         let mut mutex_waker = None;
-        if (has_mutex || depth > 0) && self.objects[mutex as usize].is_called {
+        let Knowledge { only_blocked, is_selective, .. } = self.knowledge_of(mutex);
+        // Where only calls that blocked are recorded, there may be no other call on the mutex.
+        let is_seen = self.objects[mutex as usize].is_called || only_blocked && !is_selective;
+        if (has_mutex || depth > 0) && is_seen {
             self.note_nesting(mutex, Holder { thread, site }, false, now);
             let waker = self.acquire(mutex, Holder { thread, site }, depth.max(1), true, now, rval == EOWNERDEAD);
             let knowledge = self.knowledge_of(mutex);

@@ -39,8 +39,8 @@ impl Analysis {
         {
             return false;
         }
-        // What the call returned, and whether it waited; of a spin lock only the latter.
-        let [rval, blocked, depth, ..] = returned.arguments;
+        // What the call returned, and whether it waited; of a spin lock only the latter. Then the depth or the number of readers.
+        let [rval, blocked, count, ..] = returned.arguments;
         let Some(call) = lock_call(entry.event).filter(|_| (rval, blocked) == (0, 0)) else { return false };
         let [_, _, _, owner, site] = entry.arguments;
         if call.shows_owner && owner != 0 || self.timeline.is_some() || !self.records_all_locks(entry) {
@@ -59,8 +59,11 @@ impl Analysis {
         if !call.is_limited {
             self.note_nesting(object, holder, !call.is_exclusive, now);
         }
-        let depth = if call.kind == Rmutex { u32::try_from(depth).unwrap_or(1).max(1) } else { 1 };
+        let depth = if call.kind == Rmutex { u32::try_from(count).unwrap_or(1).max(1) } else { 1 };
         self.acquire(object, holder, depth, call.is_exclusive, now, false);
+        if !call.is_exclusive {
+            self.objects[object as usize].occupancy.count_readers(thread, count, now, knowledge);
+        }
         self.sites.begin_record(returned);
         true
     }

@@ -42,6 +42,8 @@ impl Analysis {
 
     /// Takes that the memory of a lock is private.
     pub fn settle_lock_by_fork(&mut self, lock: LockByFork) {
+        let state = &mut self.objects[lock.object as usize];
+        (state.may_be_held_elsewhere, state.has_attributes) = (false, false);
         let owner = match lock.owner {
             OwnerByFork::FirstThread(owner) => {
                 self.objects[lock.object as usize].occupancy.set_doubt(owner, false);

@@ -1,6 +1,6 @@
 //! Locks that a forked child finds locked. LWPs from 20 on are the child's.
 
-use super::analysis_tests::{RecordLine, analysed, lock, record, wrong};
+use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, record, undecided, wrong};
 use super::holds::Knowledge;
 use super::wait_graph::ChainEnd;
 
@@ -85,4 +85,39 @@ fn a_lock_of_an_ancestors_thread_may_be_one_for_several_processes() {
     ]);
     assert_eq!(found_of_memory(&records, Knowledge::default(), true), (vec![], vec![(21, 2)]));
     assert_eq!(found_of_memory(&records, Knowledge::default(), false), (vec![], vec![]));
+}
+
+/// The parent had forked with lock 16, of which the child has a copy unless processes share the memory.
+#[test]
+fn what_another_process_may_hold_makes_no_order_of_locks() {
+    let cycles = |attributes: &'static [u64]| {
+        let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[2, 0, 0])];
+        let other: &[RecordLine] =
+            &[(31, 22, "2:4:0", &[16, 0, 0]), (31, 22, "2:4:0", &[48, 0, 0]), (32, 21, "2:2:1", &[48])];
+        let both = [lock(30, 22, &[48]), lock(30, 22, &[16])].concat();
+        let first: &[RecordLine] = &[(5, 1, "2:1:0", attributes)];
+        let inner = [&lock(25, 21, &[48])[..], &[(26, 21, "2:4:0", &[48, 0, 0])]].concat();
+        let begin: &[RecordLine] = &[(23, 22, "1:39:0", &[2])];
+        let (analysis, _) = analysed(&lines(&[first, &lock(10, 1, &[16]), fork, begin, &inner, &both, other]));
+        analysis.cycles.len()
+    };
+    assert_eq!(cycles(&[16, 0, 0, 0]), 1, "private memory");
+    assert_eq!(cycles(&[16, 99, 0, 0]), 0, "perhaps for processes");
+}
+
+/// Where only calls that blocked are recorded, another process may have unlocked a mutex for processes before, without a record.
+#[test]
+fn who_locks_twice_what_another_process_may_unlock_may_go_on() {
+    let only_blocked = Knowledge { only_blocked: true, ..Knowledge::default() };
+    let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[2, 0, 0])];
+    let found = |attributes: &'static [u64], between: &[RecordLine<'static>]| {
+        let begin: &[RecordLine] = &[(5, 1, "2:1:0", attributes)];
+        let (analysis, graph) =
+            analysed_with(&lines(&[begin, between, &[(30, 1, "2:2:1", &[16, 0, 0, 1])]]), only_blocked);
+        (wrong(&analysis, &graph).0, undecided(&analysis, &graph))
+    };
+    let deadlock = (vec![vec![1]], vec![]);
+    assert_eq!(found(&[16, 99, 0, 0], fork), (vec![], vec![vec![1]]));
+    assert_eq!(found(&[16, 99, 0, 0], &[]), deadlock, "there is no other process");
+    assert_eq!(found(&[16, 0, 0, 0], fork), deadlock, "it is for one process");
 }

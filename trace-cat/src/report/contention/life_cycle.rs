@@ -20,7 +20,7 @@ impl Analysis {
     pub fn inherited_holds(&self, thread: u32) -> Vec<InheritedHold> {
         let hold = |&object: &u32| {
             let ObjectState { address, kind, ref occupancy, .. } = self.objects[object as usize];
-            let hold = occupancy.holds.iter().find(|hold| hold.holder.thread == thread)?;
+            let hold = occupancy.holds.iter().find(|hold| hold.holder.thread == thread && !hold.may_have_ended)?;
             let (is_exclusive, site, depth) = (occupancy.is_exclusive(), hold.holder.site, hold.depth);
             Some(InheritedHold { address, kind, is_exclusive, site, depth })
         };
@@ -372,7 +372,12 @@ impl Analysis {
         let mut holds: Vec<_> = held.into_iter().filter_map(hold).collect();
         // The innermost first.
         holds.sort_by_key(|(_, hold)| Reverse(hold.from));
-        holds.into_iter().for_each(|(object, hold)| self.account_hold(object, hold, end));
+        for (object, hold) in holds {
+            match hold.may_have_ended {
+                true => self.lose_holds(object, &[hold]),
+                false => self.account_hold(object, hold, end),
+            }
+        }
     }
 
     /// Ends a process that executes another program: its waits and holds end with it.

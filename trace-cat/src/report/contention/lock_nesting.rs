@@ -19,16 +19,22 @@ impl Analysis {
             return;
         }
         let is_certain = |held: &&u32| self.objects[**held as usize].kind != ObjectKind::Futex;
+        let mut knows_holds = state.knows_holds;
         let held = state.holds.iter().filter(is_certain).filter_map(|&held| {
             let occupancy = &self.objects[held as usize].occupancy;
             let hold = occupancy.holds.iter().find(|hold| hold.holder.thread == thread)?;
+            // Another process may have what the thread that forked had.
+            if hold.is_doubtful() {
+                knows_holds = false;
+                return None;
+            }
             Some(HeldLock { object: held, site: hold.holder.site, is_shared: !occupancy.is_exclusive() })
         });
         let held: Vec<HeldLock> = held.collect();
         // Also without the order of locks: which objects are summed up must not depend on what else is shown.
         self.objects[object as usize].is_inner |= !held.is_empty();
         held.iter().for_each(|lock| self.objects[lock.object as usize].is_outer = true);
-        let (knows_holds, knows_others) = (state.knows_holds, process.knowledge.complete_from == 0);
+        let knows_others = process.knowledge.complete_from == 0;
         let acquisition = Acquisition { object, thread, site, is_shared, time, knows_holds, knows_others };
         if let Some(order) = &mut self.order {
             order.add(acquisition, &held);

@@ -108,6 +108,10 @@ impl Analysis {
             self.note_nesting(object, Holder { thread, site }, !is_exclusive, now);
         }
         let waker = self.acquire(object, Holder { thread, site }, depth, is_exclusive, now, rval == EOWNERDEAD);
+        if !is_exclusive {
+            let readers = record.arguments[2];
+            self.objects[object as usize].occupancy.count_readers(thread, readers, now, knowledge);
+        }
         let waker = waker.filter(|waker| waker.is_last_release(entry, knowledge));
         if blocked && let Some(wait) = self.objects[object as usize].occupancy.end_wait(key, now, knowledge) {
             let place = WaitPlace::new(thread, site, entry);
@@ -197,10 +201,11 @@ impl Analysis {
         let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
         if rval == 0 {
             self.check_unlock(object, thread, site, record.time);
-            self.note_handing_on(object, thread);
+            let is_of_reader = self.note_handing_on(object, thread);
             // With DETAIL, a4 is 1 if a write lock ended.
             let may_be_shared = record.arguments[3] != 1;
             let how = match kind {
+                ObjectKind::Rwlock if is_of_reader => Release::OfReader,
                 ObjectKind::Rwlock if may_be_shared => Release::PerhapsShared,
                 ObjectKind::Rmutex => Release::PerhapsInner,
                 _ => Release::Once,
@@ -210,13 +215,19 @@ impl Analysis {
         }
     }
 
-    /// Notes of a mutex or spin lock that this thread unlocks whether another one owns it: it has it for certain, or waits for it although
-    /// it has it. The owner may be of another process, which has an object of its own for the lock.
-    fn note_handing_on(&mut self, object: u32, thread: u32) {
+    /// Notes of a lock that this thread unlocks whether another one owns it: it has it for certain, or waits for it although it has it. The
+    /// owner may be of another process, which has an object of its own for the lock. Returns whether the thread has released one of
+    /// the read locks that threads of its process have.
+    fn note_handing_on(&mut self, object: u32, thread: u32) -> bool {
         let state = &self.objects[object as usize];
-        let may_be = matches!(state.kind, ObjectKind::Mutex | ObjectKind::Spin);
-        if !may_be || state.is_handed_on || state.occupancy.depth(thread) > 0 {
-            return;
+        if state.kind == ObjectKind::Rmutex || state.occupancy.depth(thread) > 0 {
+            return false;
+        }
+        if state.kind == ObjectKind::Rwlock && !state.occupancy.is_exclusive() {
+            return self.note_reader_of_another(object, thread);
+        }
+        if state.is_handed_on {
+            return false;
         }
         let is_another_ones = |object: &u32| {
             let occupancy = &self.objects[*object as usize].occupancy;
@@ -231,11 +242,38 @@ impl Analysis {
         if is_another_ones(&object) || others.iter().any(is_another_ones) {
             others.into_iter().chain([object]).for_each(|object| self.objects[object as usize].is_handed_on = true);
         }
+        false
+    }
+
+    /// Takes that a thread that is no reader has released a read lock. Returns whether it is for certain one that another thread of the
+    /// process has.
+    fn note_reader_of_another(&mut self, object: u32, thread: u32) -> bool {
+        let state = &self.objects[object as usize];
+        let (holds, releaser) = (&state.occupancy.holds, &self.threads[thread as usize]);
+        let are_known = holds.iter().all(|hold| hold.may_have_ended || self.is_certain(object, hold));
+        let has_none = releaser.knows_holds && !releaser.is_in_gap;
+        if holds.is_empty() || !are_known || !has_none {
+            return false;
+        }
+        let is_of_process = !state.may_be_held_elsewhere;
+        self.objects[object as usize].hands_on_readers = true;
+        is_of_process
+    }
+
+    /// Ends holds of readers that have ended for certain, as soon as no later release can be in the count of the readers: the thread that
+    /// has counted them has made another record.
+    fn end_count_of_readers(&mut self, object: u32) {
+        let Some((thread, time)) = self.objects[object as usize].occupancy.counting() else { return };
+        if self.threads[thread as usize].last > time {
+            let ended = self.objects[object as usize].occupancy.end_count();
+            self.lose_holds(object, &ended);
+        }
     }
 
     /// Takes a release. Returns how often the thread had the object.
     pub fn release(&mut self, object: u32, thread: u32, site: u32, how: Release, now: u64) -> u32 {
         let knowledge = self.knowledge_of(object);
+        self.end_count_of_readers(object);
         let state = &mut self.objects[object as usize];
         let (depth, was_exclusive) = (state.occupancy.depth(thread), state.occupancy.is_exclusive());
         let (released, lost) = state.occupancy.release(thread, how, now, knowledge);
@@ -259,7 +297,7 @@ impl Analysis {
             Released::NotHeld => {
                 self.missing.acquisitions += u64::from(!knowledge.leaves_calls_out());
             }
-            Released::Inner | Released::HeldByAnother => {}
+            Released::Inner | Released::HeldByAnother | Released::OfReader => {}
         }
         if has_waiters {
             self.activities.log_until(thread, now);

@@ -34,7 +34,7 @@ impl Analysis {
         self.has_all_calls(process)
             && self.objects[object as usize].kind != ObjectKind::Futex
             && hold.is_recorded
-            && !hold.is_doubtful
+            && !hold.is_doubtful()
             && hold.from >= self.processes[process as usize].knowledge.complete_from
             && !holder.is_in_gap
     }
@@ -172,7 +172,7 @@ impl Analysis {
         let Some(&hold) = state.occupancy.holds.iter().find(|hold| hold.holder.thread == thread) else { return };
         if matches!(state.kind, ObjectKind::Mutex | ObjectKind::Spin | ObjectKind::Rwlock)
             && (!is_shared || state.occupancy.is_exclusive())
-            && !state.is_handed_on
+            && !state.is_released_by_others()
             && self.is_certain(object, &hold)
         {
             self.add_misuse(MisuseKind::RelockSelf, Some(object), thread, call.site, call.entry);

@@ -21,6 +21,9 @@ mod cancellations;
 mod code_changes;
 mod contention_shares;
 mod dispatch;
+mod ended_readers;
+#[cfg(test)]
+mod ended_readers_tests;
 mod finish;
 mod futex_calls;
 mod futex_locks;
@@ -51,6 +54,7 @@ mod part_choice;
 mod path_waits;
 mod pending_wait;
 mod process_sharing;
+mod reader_holds;
 mod running_threads;
 mod segment_log;
 mod site_index;

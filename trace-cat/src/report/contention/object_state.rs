@@ -83,12 +83,16 @@ pub struct ObjectState {
     pub is_shared: bool,
     /// A lock that another process may have, whose holds this object does not show.
     pub may_be_held_elsewhere: bool,
+    /// A lock that was initialised with attributes, by which it may be one for several processes.
+    pub has_attributes: bool,
     /// The clock of a condition, if its initialisation is recorded.
     pub clock: Option<u64>,
     /// It was initialised without attributes, so that it is none for several processes.
     pub has_no_attributes: bool,
-    /// A mutex that a thread has unlocked which was not its owner: any thread may be the one that does so.
+    /// A lock that a thread has unlocked which was not its owner: any thread may be the one that does so.
     pub is_handed_on: bool,
+    /// An rwlock of which a thread has released a read lock that another one had taken.
+    pub hands_on_readers: bool,
     /// A mutex whose attributes are not known, which the next owner gets if its owner has ended.
     pub may_be_robust: bool,
     /// A call on it is recorded, in the selected time or not.
@@ -146,9 +150,11 @@ impl ObjectState {
             is_initialised: false,
             is_shared: false,
             may_be_held_elsewhere: false,
+            has_attributes: false,
             clock: None,
             has_no_attributes: false,
             is_handed_on: false,
+            hands_on_readers: false,
             may_be_robust: false,
             is_called: false,
             first: 0,
@@ -165,6 +171,12 @@ impl ObjectState {
             last_exclusive_release: None,
             figures: ObjectFigures::default(),
         }
+    }
+
+    /// Whether nobody knows who releases it, although it is known who has it.
+    pub fn is_released_by_others(&self) -> bool {
+        let has_readers = self.kind == ObjectKind::Rwlock && !self.occupancy.is_exclusive();
+        if has_readers { self.hands_on_readers } else { self.is_handed_on }
     }
 
     /// Its address and its kind, by which it is selected.

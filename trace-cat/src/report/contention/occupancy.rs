@@ -4,6 +4,7 @@
 //! are its shares. Nothing is logged while nobody waits. A release whose record is missing shows only at the next acquisition:
 //! then the segments of that hold are changed, because nobody knows when it ended.
 
+use super::ended_readers::EndedReaders;
 use super::holds::{FinishedWait, Hold, Knowledge, Release, Released, WATCH};
 use super::pending_wait::PendingWait;
 use super::segment_log::SegmentLog;
@@ -19,6 +20,8 @@ pub struct Occupancy {
     /// One, or several readers, those first that have held it longest.
     pub holds: Vec<Hold>,
     is_exclusive: bool,
+    /// How many of the holds have ended, if some have that are readers'.
+    pub(super) ended: Option<Box<EndedReaders>>,
     /// When the last hold was released, if nobody has had the object since as far as the records show.
     released_at: Option<u64>,
     /// The last recorded acquisition or release.
@@ -45,14 +48,15 @@ impl Occupancy {
             _ if !self.is_exclusive && (knowledge.only_blocked || self.no_readers_at < knowledge.complete_from) => {
                 Occupant::Unknown
             }
-            [hold] if hold.is_doubtful => Occupant::Unknown,
+            _ if let Some(ended) = &self.ended => ended.occupant(&self.holds),
+            [hold] if hold.is_doubtful() => Occupant::Unknown,
             [hold] => Occupant::One(hold.holder),
             _ => Occupant::Several(self.holds.iter().map(|hold| hold.holder).collect()),
         }
     }
 
     /// Logs the time up to `now`, which has been as it is.
-    fn advance(&mut self, now: u64, knowledge: Knowledge) {
+    pub(super) fn advance(&mut self, now: u64, knowledge: Knowledge) {
         let passed = self.log.advance(now);
         if self.waits.is_empty() {
             return self.rest();
@@ -80,6 +84,7 @@ impl Occupancy {
             return Vec::new();
         }
         let holds = std::mem::take(&mut self.holds);
+        self.ended = None;
         for hold in &holds {
             // Where few releases are recorded, it went on for as long as waiters saw the owner.
             self.log.rewrite_hold(hold.holder, hold.seen, false);
@@ -149,9 +154,9 @@ impl Occupancy {
     }
 
     /// Takes whether another process may have the object instead of a thread that has it as far as is known.
-    pub fn set_doubt(&mut self, thread: u32, is_doubtful: bool) {
+    pub fn set_doubt(&mut self, thread: u32, may_be_elsewhere: bool) {
         let of_thread = self.holds.iter_mut().filter(|hold| hold.holder.thread == thread);
-        of_thread.for_each(|hold| hold.is_doubtful = is_doubtful);
+        of_thread.for_each(|hold| hold.may_be_elsewhere = may_be_elsewhere);
     }
 
     /// How often a thread has the object.
@@ -192,7 +197,7 @@ impl Occupancy {
             }
             _ => self.advance(now, knowledge),
         }
-        push(&mut self.holds, Hold { holder, from: now, is_recorded: true, seen: now, depth, is_doubtful: false });
+        push(&mut self.holds, Hold::new(holder, now, true, depth));
         (self.is_exclusive, self.released_at, self.changed_at) = (is_exclusive, None, now);
         if is_exclusive {
             (self.acquired_at, self.no_readers_at) = (now, now);
@@ -205,11 +210,13 @@ impl Occupancy {
     pub fn release(&mut self, thread: u32, how: Release, now: u64, knowledge: Knowledge) -> (Released, Vec<Hold>) {
         if let Some(index) = self.position(thread) {
             if self.holds[index].depth > 1 && how != Release::Complete {
+                let hold = self.holds[index];
                 self.holds[index].depth -= 1;
-                return (Released::Inner, Vec::new());
+                return (Released::Inner, self.end_reader(&hold));
             }
             self.advance(now, knowledge);
             let hold = self.holds.remove(index);
+            let ended = self.end_reader(&hold);
             self.changed_at = now;
             // Other readers may hold it whose records are missing.
             let is_outer = how != Release::PerhapsInner || hold.is_recorded;
@@ -218,10 +225,21 @@ impl Occupancy {
             if self.is_exclusive {
                 self.no_readers_at = now;
             }
-            return (Released::Hold(hold), Vec::new());
+            return (Released::Hold(hold), ended);
         }
         let mut lost = Vec::new();
         if let Some(&hold) = self.holds.first() {
+            if !self.is_exclusive && how == Release::OfReader {
+                self.advance(now, knowledge);
+                self.ended.get_or_insert_default().end_unknown(&mut self.holds, now);
+                lost = self.remove_ended();
+                self.changed_at = now;
+                self.released_at = (self.holds.is_empty()).then_some(now);
+                return match lost[..] {
+                    [hold] => (Released::Hold(hold), Vec::new()),
+                    _ => (Released::OfReader, lost),
+                };
+            }
             if !self.is_exclusive {
                 return (Released::NotHeld, lost);
             }
@@ -270,7 +288,7 @@ impl Occupancy {
         let lost = self.lose_holds();
         self.advance(now, knowledge);
         let holder = Holder { thread, site: 0 };
-        push(&mut self.holds, Hold { holder, from: now, is_recorded: false, seen: now, depth: 1, is_doubtful: false });
+        push(&mut self.holds, Hold::new(holder, now, false, 1));
         (self.is_exclusive, self.changed_at) = (true, now);
         lost
     }

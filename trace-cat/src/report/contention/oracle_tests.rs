@@ -50,7 +50,8 @@ fn random_program(random: &mut SeededRandom, threads: u32, steps: usize) -> Vec<
                 Some(hold) => hold.2 += 1,
                 None => held.push((lwp, write, 1)),
             }
-            held.iter().find(|hold| hold.0 == lwp).map_or(1, |hold| hold.2)
+            // Of an rwlock all readers are counted.
+            held.iter().filter(|hold| hold.0 == lwp || category(object) == 5).map(|hold| hold.2).sum()
         };
         let lock_event = |object: u64, write: bool, timed: bool| {
             let number = match (category(object), write, timed) {

@@ -63,7 +63,8 @@ impl Analysis {
         let group = self.shared_locks.get(&other).copied().unwrap_or(other);
         for part in [object, other] {
             self.shared_locks.insert(part, group);
-            self.objects[part as usize].is_named = true;
+            let state = &mut self.objects[part as usize];
+            (state.is_named, state.may_be_held_elsewhere) = (true, true);
         }
     }
 
@@ -95,7 +96,7 @@ impl Analysis {
                     // It had it when the wait began, as the waiter saw, or has taken it since, and is the last one.
                     let is_seen = hold.from > call.entry || thread.lwp == call.other_owner;
                     let is_last = !self.is_released_after(group, hold.from);
-                    hold.holder.thread == *index && hold.is_recorded && !hold.is_doubtful && is_seen && is_last
+                    hold.holder.thread == *index && hold.is_recorded && !hold.is_doubtful() && is_seen && is_last
                 };
                 self.shared_locks.get(object) == Some(&group)
                     && state.occupancy.is_exclusive()
@@ -155,7 +156,7 @@ impl Analysis {
         };
         let is_it = |hold: &Hold| {
             let was_there = after < hold.from && hold.from <= call.entry;
-            hold.holder.thread == owner && hold.is_recorded && !hold.is_doubtful && was_there
+            hold.holder.thread == owner && hold.is_recorded && !hold.is_doubtful() && was_there
         };
         let shows_releases = !self.processes[owners_process as usize].knowledge.leaves_calls_out();
         shows_releases && own.kind == kind && own.occupancy.is_exclusive() && own.occupancy.holds.iter().any(is_it)

@@ -52,6 +52,14 @@ fn two_processes_that_wait_for_each_other_are_in_a_deadlock() {
     // Where the owner is not recorded, nobody knows.
     let waits_for_any: &[RecordLine] = &[(20, 1, "2:2:1", &[56]), (21, 21, "2:2:1", &[16])];
     assert_eq!(found(&[&FORK, &mine, &its, waits_for_any], ALL), (vec![], vec![(1, 1), (2, 1)]));
+    // A mutex of another type has attributes for that, and perhaps for the other, too.
+    let types: &[RecordLine] = &[(2, 1, "2:1:0", &[16, 99, 2, 0]), (2, 1, "2:1:0", &[56, 99, 2, 0])];
+    let typed: &[&[RecordLine<'static>]] = &[types, &FORK[2..], &mine, &its, waits_for_any];
+    assert_eq!(found(typed, ALL), (vec![], vec![(1, 1), (2, 1)]));
+    assert_eq!(found(&[types, &FORK[2..], &mine, &its, waits], ALL), deadlock);
+    let plain: &[RecordLine] = &[(2, 1, "2:1:0", &[16, 0, 0, 0]), (2, 1, "2:1:0", &[56, 0, 0, 0])];
+    assert_eq!(found(&[plain, &FORK[2..], &mine, &its, waits_for_any], ALL), (vec![], vec![]));
+    assert_eq!(found(&[types, &mine, &waits_for_any[..1]], ALL), (vec![], vec![]), "there is no other process");
     // What is not older than the child may be something else in each of the processes.
     assert_eq!(found(&[&FORK[2..], &mine, &its, waits], ALL).0, Vec::<Vec<u32>>::new());
     let another: &[RecordLine] = &[(8, 21, "2:1:0", &[16, 99, 0, 0, 7])];
@@ -129,4 +137,21 @@ fn who_holds_a_lock_of_two_processes_may_have_taken_it_later() {
     let takes = lock(14, 21, &[16]);
     let unseen: &[&[RecordLine<'static>]] = &[&FORK, &other, begin, &first, waits, &passes[..1], &takes, wants];
     assert_eq!(found(unseen, ALL), (vec![], vec![(1, 1)]));
+}
+
+/// The child waits for a condition while it has mutex 56, for which the parent waits with the mutex of the condition.
+#[test]
+fn who_has_the_mutex_of_a_condition_may_be_of_another_process() {
+    for attributes in [&[16, 99, 0, 0][..], &[16, 99, 2, 0]] {
+        let init: &[RecordLine] = &[(2, 1, "2:1:0", attributes), (2, 1, "2:1:0", &[56, 99, 2, 0])];
+        let held = [lock(9, 21, &[56]), lock(9, 21, &[16])].concat();
+        let waits: &[RecordLine] = &[(12, 21, "3:4:1", &[64, 16])];
+        let takes = lock(13, 1, &[16]);
+        let wants: &[RecordLine] = &[(20, 1, "2:2:1", &[56, 0, 0, 21])];
+        let lines = [init, &FORK[2..], &held, waits, &takes, wants].concat();
+        let (analysis, graph) = analysed_with(&lines, ALL);
+        assert_eq!(wrong(&analysis, &graph), (vec![], vec![(1, 21)]));
+        let unknown: Vec<usize> = graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).collect();
+        assert_eq!(unknown, [1], "{attributes:?}");
+    }
 }

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::analysis::Analysis;
-use super::object_state::ObjectKind;
+use super::object_state::{ObjectKind, ObjectState};
 
 /// Whether an initialisation may make a lock for several processes: it has attributes whose only reason is not the type.
 pub fn may_be_for_processes(kind: ObjectKind, arguments: &[u64; 5]) -> bool {
@@ -28,10 +28,25 @@ impl Analysis {
         known.filter(|known| self.objects[*known as usize].is_shared)
     }
 
-    /// Whether the lock at an address of a process may be one that it shares with an ancestor.
-    pub fn may_be_inherited(&self, process: u32, address: u64, kind: ObjectKind) -> bool {
-        let known = self.object_of_ancestor(process, address).map(|known| &self.objects[known as usize]);
-        known.is_some_and(|known| known.kind == kind && known.may_be_held_elsewhere)
+    /// Takes the beginning of an object, which may be a lock that its process shares with an ancestor.
+    pub fn inherit_sharing(&self, state: &mut ObjectState) {
+        let known = self.object_of_ancestor(state.process, state.address).map(|known| &self.objects[known as usize]);
+        if let Some(known) = known.filter(|known| known.kind == state.kind) {
+            state.may_be_held_elsewhere = known.may_be_held_elsewhere;
+            state.has_attributes = known.has_attributes;
+        }
+    }
+
+    /// Whether another process of the trace may have a lock of which no thread of its own process has it, although one waits for it.
+    pub fn may_be_elsewhere(&self, object: u32) -> bool {
+        let state = &self.objects[object as usize];
+        state.may_be_held_elsewhere || state.has_attributes && self.has_other_processes(state.process)
+    }
+
+    /// Whether the trace has another process than this one.
+    pub fn has_other_processes(&self, process: u32) -> bool {
+        let pid = self.processes[process as usize].pid;
+        self.processes.iter().any(|process| process.pid != pid)
     }
 
     /// Takes back that nobody held locks that other processes may have had: of some that shows only later.

@@ -88,13 +88,15 @@ impl RandomThreads<'_> {
         held.iter().all(|(owner, owned, _)| (lock == 3 && *owner == lwp) || (!write && !*owned))
     }
 
+    /// Returns how often the lock is held.
     fn acquire(&mut self, lwp: u32, lock: u64, write: bool) -> u64 {
         let held = self.holds.entry(lock).or_default();
         match held.iter_mut().find(|hold| hold.0 == lwp) {
             Some(hold) => hold.2 += 1,
             None => held.push((lwp, write, 1)),
         }
-        held.iter().find(|hold| hold.0 == lwp).map_or(1, |hold| hold.2)
+        // Of the rwlock all readers are counted.
+        held.iter().filter(|hold| hold.0 == lwp || lock == 4).map(|hold| hold.2).sum()
     }
 
     fn release(&mut self, lwp: u32, lock: u64) {

@@ -25,10 +25,10 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
         let Some(object) = call.wanted() else { continue };
         let knowledge = analysis.knowledge_of(object);
         let state = &analysis.objects[object as usize];
-        let is_doubtful = state.occupancy.holds.iter().any(|hold| hold.is_doubtful);
+        let is_doubtful = state.occupancy.holds.iter().any(|hold| hold.is_doubtful());
         let is_incomplete = knowledge.leaves_calls_out() || knowledge.complete_from > 0 || is_doubtful;
         // No thread of the process has it, which may wait for another process's.
-        let is_elsewhere = state.may_be_held_elsewhere && state.occupancy.holds.is_empty();
+        let is_elsewhere = state.occupancy.holds.is_empty() && analysis.may_be_elsewhere(object);
         if !is_elsewhere && (!is_incomplete || state.occupancy.is_free(knowledge)) {
             continue;
         }

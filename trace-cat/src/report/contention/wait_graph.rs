@@ -228,12 +228,14 @@ impl WaitGraph {
 
 /// The threads of a cycle with what they wait for and hold.
 fn blocked_threads(analysis: &Analysis, nodes: &HashMap<u32, Node>, cycle: &[u32]) -> Vec<BlockedThread> {
-    let blocked = |&thread: &u32| {
+    let next = cycle.iter().cycle().skip(1);
+    let blocked = |(&thread, next): (&u32, &u32)| {
         let holds = holds(analysis, nodes, thread);
-        let Node { call, ref blockers, possible, .. } = nodes[&thread];
-        BlockedThread { thread, call, holds, doubtful_owner: possible.filter(|owner| blockers.contains(owner)) }
+        let Node { call, ref blockers, ref possible, .. } = nodes[&thread];
+        let is_doubtful = possible.contains(next) && blockers.contains(next);
+        BlockedThread { thread, call, holds, doubtful_owner: is_doubtful.then_some(*next) }
     };
-    cycle.iter().map(blocked).collect()
+    cycle.iter().zip(next).map(blocked).collect()
 }
 
 /// The cycles through threads that may have left their waits, or wait for owners that may have released what they had: each such
@@ -245,10 +247,10 @@ fn undecided(
 ) -> Vec<Vec<BlockedThread>> {
     let mut threads: Vec<u32> = doubtful.keys().copied().collect();
     let mut nodes = certain;
-    threads.extend(nodes.iter().filter(|(_, node)| node.possible.is_some()).map(|(thread, _)| *thread));
+    threads.extend(nodes.iter().filter(|(_, node)| !node.possible.is_empty()).map(|(thread, _)| *thread));
     threads.sort_unstable();
     nodes.extend(doubtful);
-    nodes.values_mut().for_each(|node| node.blockers.extend(node.possible));
+    nodes.values_mut().for_each(|node| node.blockers.extend_from_slice(&node.possible));
     let (mut circles, mut reported) = (Vec::new(), HashSet::new());
     for thread in threads {
         let Some(cycle) = shortest_cycle(&nodes, thread).filter(|_| !reported.contains(&thread)) else { continue };
@@ -264,7 +266,7 @@ fn holds(analysis: &Analysis, nodes: &HashMap<u32, Node>, thread: u32) -> Vec<u3
     let is_only_blocked = analysis.processes[state.process as usize].knowledge.only_blocked;
     let is_held = |object: &u32| {
         let mut holds = analysis.objects[*object as usize].occupancy.holds.iter();
-        holds.any(|hold| hold.holder.thread == thread && !hold.is_doubtful)
+        holds.any(|hold| hold.holder.thread == thread && !hold.is_doubtful())
     };
     // Who was taken for the one that runs a routine may be the one that waits for it.
     let waits_in = |object: &u32| {

@@ -11,9 +11,9 @@ fn lines(lines: &[&[RecordLine<'static>]]) -> Vec<RecordLine<'static>> {
     lines.concat()
 }
 
-/// A thread takes an rwlock for reading.
+/// A thread takes an rwlock for reading, as the first or the next of several readers.
 fn read(time: u64, lwp: u32) -> [RecordLine<'static>; 2] {
-    [(time, lwp, "5:2:1", &[48]), (time, lwp, "5:2:2", &[0, 0, 1])]
+    [(time, lwp, "5:2:1", &[48]), (time, lwp, "5:2:2", if lwp == 1 { &[0, 0, 1] } else { &[0, 0, 3] })]
 }
 
 #[test]

@@ -9,8 +9,8 @@ use super::tables::{ImageEnd, OngoingCall};
 pub struct Node {
     pub call: OngoingCall,
     pub blockers: Vec<u32>,
-    /// The thread that it waits for if that has not released the object since it was seen with it, or if only that releases it.
-    pub possible: Option<u32>,
+    /// The threads that it waits for if these have not released the object since they were seen with it, or if only they release it.
+    pub possible: Vec<u32>,
     /// The thread of an ancestor that had the lock when it forked.
     pub left_behind: Option<u32>,
     /// It waits for a condition, of which any thread may wake it: only in a circle it is certain that this is of no use.
@@ -25,7 +25,7 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
     if call.mutex.is_none() && state.present_call().is_none() || analysis.has_returned_unseen(thread, &call) {
         return None;
     }
-    let (mut possible, mut is_idle) = (None, false);
+    let (mut possible, mut is_idle) = (Vec::new(), false);
     let is_once = call.event == (1, 38);
     let runner = call.object.filter(|_| is_once).and_then(|object| analysis.runner(object));
     let blockers = match call.event {
@@ -37,13 +37,15 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
             call.joined.filter(is_alive).into_iter().collect()
         }
         (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => {
-            possible = analysis.possible_holder(thread, &call);
+            possible = analysis.possible_holders(thread, &call);
             let mut holders = analysis.certain_holders(thread, call);
             if holders.is_empty() {
                 let owner = analysis.owner_elsewhere(thread, &call).filter(|_| call.owner.is_none());
                 holders.extend(match owner {
                     Some((owner, is_certain)) => {
-                        possible = possible.or(Some(owner).filter(|_| !is_certain));
+                        if !is_certain && possible.is_empty() {
+                            possible.push(owner);
+                        }
                         Some(owner).filter(|_| is_certain)
                     }
                     None => analysis.holder_elsewhere(thread, &call),
@@ -60,11 +62,12 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
             }
             let entry = call.woken.unwrap_or(call.entry);
             let mut holders = analysis.certain_holders(thread, OngoingCall { object: Some(mutex), entry, ..call });
-            possible = analysis.last_holder_since(mutex, call.entry).filter(|_| holders.is_empty());
+            let last = analysis.last_holder_since(mutex, call.entry).filter(|_| holders.is_empty());
+            possible.extend(last);
             if call.woken.is_none() {
                 holders.retain(|holder| analysis.has_acquired_since(mutex, *holder, call.entry));
                 let is_at_limit = analysis.is_at_limit(thread, &call);
-                if holders.is_empty() && possible.is_none() && !is_at_limit {
+                if holders.is_empty() && possible.is_empty() && !is_at_limit {
                     return None;
                 }
                 let may_be_woken = call.event == (3, 4) && state.cancelled.is_none();

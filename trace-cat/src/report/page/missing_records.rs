@@ -100,9 +100,12 @@ fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
                 "{label} cannot return without {lock}, which {owner} may have released without a record"
             ));
         }
-        let why = match view.object(object).is_handed_on {
-            true => "which other threads than its owner have unlocked before",
-            false => "which may have passed to another thread without a record",
+        let object = view.object(object);
+        let why = match (object.is_released_by_others(), object.occupancy.is_exclusive()) {
+            (true, true) => "which other threads than its owner have unlocked before",
+            (true, false) => "which other threads than its readers have unlocked before",
+            (false, true) => "which may have passed to another thread without a record",
+            (false, false) => "which has fewer readers than have taken it and not released it",
         };
         Some(format!("{label} saw that {owner} held {lock}, {why}"))
     };

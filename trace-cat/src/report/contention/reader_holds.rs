@@ -1,0 +1,53 @@
+//! The holds of readers, of which some may have ended without a release.
+
+use super::holds::{Hold, Knowledge};
+use super::occupancy::Occupancy;
+
+impl Occupancy {
+    /// Whether a hold has ended for certain, although the thread has not released it.
+    pub fn has_ended(&self, hold: &Hold) -> bool {
+        self.ended.as_ref().is_some_and(|ended| ended.has_ended(hold, &self.holds))
+    }
+
+    /// Takes how many readers a thread has counted that acquired the lock at `now`, itself included; 0 if that is not known.
+    pub fn count_readers(&mut self, thread: u32, readers: u64, now: u64, knowledge: Knowledge) {
+        if readers == 0 || self.is_exclusive() || knowledge.only_blocked || knowledge.is_partial {
+            return;
+        }
+        let mut ended = self.ended.as_deref().copied().unwrap_or_default();
+        if ended.count(&mut self.holds, thread, readers, now) {
+            self.advance(now, knowledge);
+            for hold in self.holds.iter().filter(|hold| hold.may_have_ended) {
+                // Nobody knows since when.
+                self.log.rewrite_hold(hold.holder, hold.seen, false);
+            }
+            self.ended = Some(Box::new(ended));
+        }
+    }
+
+    /// The thread that has counted the readers, and when it acquired the lock, if a later release may be in its count.
+    pub fn counting(&self) -> Option<(u32, u64)> {
+        self.ended.as_ref()?.counted_by
+    }
+
+    /// Takes that the thread has done so.
+    pub fn end_count(&mut self) -> Vec<Hold> {
+        self.ended.iter_mut().for_each(|ended| ended.counted_by = None);
+        self.remove_ended()
+    }
+
+    /// Ends the holds that have ended for certain. Returns them.
+    pub(super) fn remove_ended(&mut self) -> Vec<Hold> {
+        let removed = self.ended.as_ref().and_then(|ended| ended.remove_from(&mut self.holds));
+        if removed.is_some() {
+            self.ended = None;
+        }
+        removed.unwrap_or_default()
+    }
+
+    /// Takes that a thread releases its own hold. Returns those that have ended for certain.
+    pub(super) fn end_reader(&mut self, hold: &Hold) -> Vec<Hold> {
+        self.ended.iter_mut().for_each(|ended| ended.end_known(hold));
+        self.remove_ended()
+    }
+}
