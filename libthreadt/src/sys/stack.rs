@@ -167,7 +167,6 @@ pub fn is_own_up_to(address: usize, end: usize) -> bool {
 /// its size, and that of its guard pages (nptl/descr.h), which is 0 for the program's memory. The structure is in the stack's last page, and
 /// what follows may be a page that the program serves.
 #[cold]
-#[inline(never)]
 fn begin_of_libc_stack(pointer: usize) -> Option<usize> {
     const STRUCTURE_MAX: usize = 4096;
     let is_page = |address: usize| address.is_multiple_of(PAGE);
@@ -196,10 +195,13 @@ fn is_mapped(from: usize, to: usize) -> bool {
     (first..to).step_by(PAGE).all(|page| (!may_ask || is_resident(page)) && is_readable(page))
 }
 
-/// Whether a range is certainly of the thread's own stack.
+/// Whether a range is certainly of the thread's own stack, or of the page above the first thread's, where the program's arguments are.
 fn is_own(from: usize, to: usize) -> bool {
     let end = end_of_stack_above(from);
-    to <= end && is_own_up_to(from, end)
+    // SAFETY: as in `end_of_own_stack`.
+    let is_first = end == unsafe { __libc_stack_end } & !7;
+    let is_within = to <= end || is_first && to - end <= PAGE && is_readable((to - 1) & !7);
+    is_within && is_own_up_to(from, end)
 }
 
 /// The word at a multiple of 8 that was on this thread's stack, if that can be read.
