@@ -24,6 +24,21 @@ fn every_kind_of_call_on_what_is_left_of_a_small_stack() {
     }
 }
 
+/// Nothing of the hook of `clone` is where a child may have its stack, and its initialisation overwrites nothing of that.
+#[test]
+fn children_with_a_stack_right_below_their_parents_frame() {
+    let program = Program::c("hostile/near_stack.c");
+    TestDirectory::new("near").native(&program).run().success();
+    for (name, value) in [("THR_TRACE_STACK", "8"), ("THR_TRACE_BUF", "1"), ("THR_TRACE_EVENTS", "")] {
+        let test = TestDirectory::new("near");
+        let output = test.traced(&program).env("THR_TRACE_EVENTS", "mutex").env(name, value).run();
+        let children: usize = output.success().stdout_text().trim_end().parse().unwrap();
+        if name != "THR_TRACE_EVENTS" {
+            assert_eq!(test.merged().of("mutex_unlock").len(), children);
+        }
+    }
+}
+
 /// Code that is compiled with `-mpreferred-stack-boundary=3` calls libc so, and libc's functions do not mind.
 #[test]
 fn every_kind_of_call_on_a_stack_that_is_not_aligned() {

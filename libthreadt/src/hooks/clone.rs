@@ -3,7 +3,8 @@
 //! memory is initialised before it runs code of the program's: it has inherited the files that are just open.
 
 use core::arch::naked_asm;
-use core::ffi::{c_int, c_long, c_void};
+use core::ffi::{c_int, c_long};
+use core::mem::offset_of;
 use core::ptr::with_exposed_provenance;
 
 use super::sandbox::MOVES_FILES;
@@ -11,77 +12,56 @@ use crate::first_use::after_fork_in_child;
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::lifecycle::{prepare_for_sandbox, share_thread};
 use crate::sys::stack_alignment::call_aligned;
-use crate::sys::{self, descriptor_table};
+use crate::sys::{self, descriptor_table, thread_word};
 
 /// Flags with which a child does not go on with a copy of the thread.
 const SHARES_OR_REPLACES: c_int = libc::CLONE_VM | libc::CLONE_SETTLS;
 
-/// What a child of `clone` runs.
-type ChildFunction = extern "C-unwind" fn(*mut c_void) -> c_int;
-
 /// Defines hooks of `int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);`
 ///
-/// Where the child shares the memory, the next function finds registers and stack as the caller left them, so that nothing of the
-/// hook is on a stack that the child may use, too. The arguments that may be missing are in registers whether they are there or
-/// not, and the seventh is on the stack.
+/// The next function finds registers and stack as the caller left them, so that nothing of the hook is on a stack that the child may
+/// use, too: also one that gets a copy of the memory may have its stack right below the caller's frame. Such a child begins with
+/// [`run_child`]. What that needs is where the child's stack begins, as what `clone` itself puts there.
 macro_rules! clone_functions {
-    ($($name:ident, $clone_process:ident, $look_up:ident;)+) => {$(
+    ($($name:ident, $look_up:ident;)+) => {$(
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[unsafe(naked)]
         unsafe extern "C-unwind" fn $name() {
             naked_asm!(
                 ".cfi_startproc",
-                "test edx, {shares_or_replaces}",
-                "jz 4f",
                 save_registers!(),
                 "mov edi, edx",
                 call_aligned!("{prepare}"),
                 restore_registers!(),
+                "test edx, {shares_or_replaces}",
+                "jnz 3f",
+                // Without a function or a stack it fails.
+                "test rdi, rdi",
+                "jz 3f",
+                "mov r11, rsi",
+                "and r11, -16",
+                "jz 3f",
+                "sub r11, {start}",
+                "mov qword ptr [r11 + {function}], rdi",
+                "mov qword ptr [r11 + {argument}], rcx",
+                "mov qword ptr [r11 + {parents_rsp}], rsp",
+                "mov rsi, r11",
+                "mov rcx, r11",
+                "lea rdi, [rip + {run_child}]",
+                "3:",
                 jump_to_next_with_registers!(),
-                "4:",
-                "test spl, 8",
-                "jz 5f",
-                "jmp {clone_process}",
-                // The seventh argument again, below a word that aligns the stack.
-                "5:",
-                "sub rsp, 8",
-                ".cfi_adjust_cfa_offset 8",
-                "push qword ptr [rsp + 16]",
-                ".cfi_adjust_cfa_offset 8",
-                "call {clone_process}",
-                "add rsp, 16",
-                ".cfi_adjust_cfa_offset -16",
-                "ret",
                 ".cfi_endproc",
-                shares_or_replaces = const SHARES_OR_REPLACES,
                 prepare = sym prepare_for_clone,
-                clone_process = sym $clone_process,
+                shares_or_replaces = const SHARES_OR_REPLACES,
+                start = const size_of::<ChildStart>(),
+                function = const offset_of!(ChildStart, function),
+                argument = const offset_of!(ChildStart, argument),
+                parents_rsp = const offset_of!(ChildStart, parents_rsp),
+                run_child = sym run_child,
                 next = sym next_functions::$name,
                 address = const NextFunction::ADDRESS_OFFSET,
                 look_up = sym $look_up,
             )
-        }
-
-        /// `clone` of a child that gets a copy of the memory.
-        unsafe extern "C-unwind" fn $clone_process(
-            function: Option<ChildFunction>,
-            stack: *mut c_void,
-            flags: c_int,
-            argument: *mut c_void,
-            parent_tid: u64,
-            thread_area: u64,
-            child_tid: u64,
-        ) -> c_int {
-            let start = ChildStart { function, argument };
-            let (function, argument) = start.arguments();
-            prepare_for_clone(flags);
-            make_child(|| {
-                // SAFETY: the next function with the host's arguments; the child's function runs the host's one.
-                let child = unsafe {
-                    call_next!($name(function: Option<ChildFunction>, stack: *mut c_void, flags: c_int, argument: *mut c_void, parent_tid: u64, thread_area: u64, child_tid: u64) -> c_int)
-                };
-                child.into()
-            }) as c_int
         }
 
         extern "C" fn $look_up() -> *const () {
@@ -91,57 +71,68 @@ macro_rules! clone_functions {
 }
 
 clone_functions! {
-    clone, clone_process, look_up_clone;
-    __clone, clone_process_by_old_name, look_up_old_name;
+    clone, look_up_clone;
+    __clone, look_up_old_name;
 }
 
-/// What a child runs, on its parent's stack. The child has a copy of it.
-#[repr(C, align(16))]
+/// What a child of `clone` is to run, on its stack.
+#[repr(C)]
 struct ChildStart {
-    function: Option<ChildFunction>,
-    argument: *mut c_void,
+    function: u64,
+    argument: u64,
+    /// The stack pointer with which the parent called `clone`.
+    parents_rsp: u64,
+    /// Where the return address of the function is without this library.
+    return_address: u64,
 }
 
-impl ChildStart {
-    /// What `clone` is called with for it.
-    fn arguments(&self) -> (Option<ChildFunction>, *mut c_void) {
-        match self.function {
-            Some(_) => (Some(run_child), core::ptr::from_ref(self).cast_mut().cast()),
-            // That fails.
-            None => (None, self.argument),
-        }
-    }
-}
+/// If the child's stack begins by less than this below the parent's frame, it has as much room as that.
+const NEAR: usize = 16 << 10;
+/// What functions may use below rsp (System V ABI, x86-64).
+const RED_ZONE: usize = 128;
 
 /// Initialises the child, and runs its function as `clone` would.
 ///
-/// The host's stack for the child may be small. So the initialisation runs on the copy of the parent's, below the [`ChildStart`], where
-/// the child needs nothing.
+/// The host's stack for the child may be small. So the initialisation runs on the copy of the parent's, below its frame, where the child
+/// needs nothing; unless the child's stack is there.
 #[unsafe(naked)]
-extern "C-unwind" fn run_child(start: *mut c_void) -> c_int {
+unsafe extern "C-unwind" fn run_child() {
     naked_asm!(
         ".cfi_startproc",
         ".cfi_undefined rip",
         "push rbx",
-        "push rbp",
         "mov rbx, rdi",
-        "mov rbp, rsp",
-        "mov rsp, rdi",
-        "call {after_fork}",
-        "mov rsp, rbp",
+        "mov rax, qword ptr [rbx + {parents_rsp}]",
+        "mov rcx, rax",
+        "sub rcx, rbx",
+        "sub rax, {red_zone}",
+        "cmp rcx, {near}",
+        "cmovb rax, rsp",
+        "and rax, -16",
+        "mov rsp, rax",
+        "call {initialise}",
+        // The two words below the start: the return address, and what was in rbx.
+        "mov rax, qword ptr [rbx - 8]",
+        "mov qword ptr [rbx + {return_address}], rax",
         "mov rax, qword ptr [rbx + {function}]",
         "mov rdi, qword ptr [rbx + {argument}]",
-        "pop rbp",
-        "pop rbx",
+        "lea rsp, [rbx + {return_address}]",
+        "mov rbx, qword ptr [rbx - 16]",
         "jmp rax",
         ".cfi_endproc",
-        after_fork = sym initialise_child,
-        function = const core::mem::offset_of!(ChildStart, function),
-        argument = const core::mem::offset_of!(ChildStart, argument),
+        parents_rsp = const offset_of!(ChildStart, parents_rsp),
+        red_zone = const RED_ZONE,
+        near = const NEAR,
+        initialise = sym initialise_child,
+        return_address = const offset_of!(ChildStart, return_address),
+        function = const offset_of!(ChildStart, function),
+        argument = const offset_of!(ChildStart, argument),
     )
 }
 
+/// The child does not go on where its parent was: not in the handler of records either, from which a signal handler may have made it.
 extern "C" fn initialise_child() {
+    thread_word::set_handling(false);
     after_fork_in_child();
 }
 
