@@ -6,6 +6,7 @@ use super::caller_sums::CallerSums;
 use super::futex_state::PendingUnlock;
 use super::histogram::DurationHistogram;
 use super::occupancy::Occupancy;
+use super::wait_blocks::WaitBlocks;
 use super::wait_shares::Holder;
 use super::wakeups::{Waker, Wakeups};
 
@@ -195,6 +196,8 @@ pub struct ObjectFigures {
     pub calls: u64,
     /// The waits that ended or were open in the end.
     pub wait: DurationHistogram,
+    /// When their time was, if that is asked for.
+    pub wait_blocks: Option<Box<WaitBlocks>>,
     /// The time waited that is contention, and the time that is idleness.
     pub contention: u64,
     pub idleness: u64,
@@ -251,6 +254,9 @@ impl ObjectFigures {
     pub fn add(&mut self, other: &ObjectFigures) {
         self.calls += other.calls;
         self.wait.merge(&other.wait);
+        if let Some(blocks) = &other.wait_blocks {
+            self.wait_blocks.get_or_insert_default().merge(blocks);
+        }
         self.contention += other.contention;
         self.idleness += other.idleness;
         self.open_waits += other.open_waits;
