@@ -183,6 +183,11 @@ impl ObjectState {
         is_quiet && !(is_waited_for || self.is_shared || self.is_named || self.is_inner && self.is_outer)
     }
 
+    /// When a thread last acquired or released it, or began one of its longest waits.
+    pub fn last_use(&self) -> u64 {
+        self.figures.worst.iter().map(|wait| wait.time).fold(self.occupancy.changed_at(), u64::max)
+    }
+
     /// Forgets who released it: a later release may be missing.
     pub fn forget_releases(&mut self) {
         (self.last_release, self.last_exclusive_release) = (None, None);

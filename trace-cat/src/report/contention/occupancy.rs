@@ -138,6 +138,11 @@ impl Occupancy {
         self.acquired_at
     }
 
+    /// When a thread last acquired or released it, as far as that is recorded.
+    pub fn changed_at(&self) -> u64 {
+        self.changed_at
+    }
+
     /// Whether threads wait for it, or were woken and want it.
     pub fn has_waiters(&self) -> bool {
         !self.waits.is_empty()
