@@ -18,6 +18,15 @@ pub struct ObjectNames {
     counts: HashMap<(u32, String), u32>,
 }
 
+/// The name of an object whose address was in a library that the program closed, and later in another one: no record shows where
+/// the one variable ended and the other began.
+fn of_both(first: String, later: Option<String>) -> String {
+    match later.filter(|later| *later != first) {
+        Some(later) => format!("{first}, then {later}"),
+        None => first,
+    }
+}
+
 /// A name, whose end may be a number.
 #[derive(Debug)]
 struct SourceName {
@@ -53,7 +62,9 @@ impl ObjectNames {
             let process = &analysis.processes[object.process as usize];
             let program = recorded.get(&process.pid)?.program(process.image)?;
             let first_use = analysis.sites.sites[object.site as usize].time;
-            symbols.variable_name(&program.maps, (object.address, first_use), object.kind.size())
+            let of = |time: u64| symbols.variable_name(&program.maps, (object.address, time), object.kind.size());
+            let later = || of(object.last_use()).filter(|_| program.maps.has_changes());
+            Some(of_both(of(first_use)?, later()))
         };
         let places = &mut self.places;
         let from_place = || {
@@ -76,5 +87,16 @@ impl ObjectNames {
         *count += 1;
         let length = name.len() as u32;
         Some(SourceName { text: if *count == 1 { name } else { format!("{name} #{count}") }, length })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_both;
+
+    #[test]
+    fn variables_of_two_libraries_at_an_address_are_both_named() {
+        let name = |later: Option<&str>| of_both("xlock".to_owned(), later.map(str::to_owned));
+        assert_eq!([Some("ylock"), Some("xlock"), None].map(name), ["xlock, then ylock", "xlock", "xlock"]);
     }
 }

@@ -1,11 +1,11 @@
 //! The figures of a name in both traces, and whether it became better or worse.
 
-use super::bootstrap::{RatioInterval, TimedWaits, ratio_intervals};
 use super::matching::{NamedWaits, matched};
-use crate::report::contention::DurationHistogram;
+use super::variation::{RatioEstimate, RatioInterval, TimedWaits, ratios};
+use crate::report::contention::{WaitBlock, WaitBlocks};
 
 /// For how many rows there are intervals, which take time: those whose time waited per second differs most.
-const RESAMPLED_MAX: usize = 500;
+const ESTIMATED_MAX: usize = 500;
 
 /// What became of the waits for an object, or of those at a site.
 #[derive(Clone, Debug)]
@@ -17,10 +17,10 @@ pub struct ComparedRow {
     pub old_name: Option<String>,
     pub old: Option<WaitFigures>,
     pub new: Option<WaitFigures>,
-    /// NEW divided by OLD: mean waits, as 95 of 100 resamples have it.
-    pub mean_interval: Option<RatioInterval>,
+    /// NEW divided by OLD: the mean waits.
+    pub mean: Option<RatioEstimate>,
     /// The same of the times waited per second of the trace.
-    pub rate_interval: Option<RatioInterval>,
+    pub rate: Option<RatioEstimate>,
     pub change: WaitChange,
     is_idle: bool,
 }
@@ -61,18 +61,36 @@ impl WaitChange {
             WaitChange::Gone => "gone",
         }
     }
-
-    /// What an interval shows.
-    fn certain(interval: Option<RatioInterval>) -> Option<WaitChange> {
-        match interval? {
-            [low, _] if low > 1.0 => Some(WaitChange::Worse),
-            [_, high] if high < 1.0 => Some(WaitChange::Better),
-            _ => None,
-        }
-    }
 }
 
 impl ComparedRow {
+    /// How likely it is that chance alone makes either ratio differ from 1 as much; `None` if neither is known.
+    pub fn chance(&self) -> Option<f64> {
+        let known = self.estimates();
+        // Each is another occasion.
+        let count = known.clone().count() as f64;
+        known.map(|estimate| estimate.chance * count).reduce(f64::min)
+    }
+
+    /// Sets the change, which is none if chance alone makes it more often than in `limit` of all cases.
+    pub fn decide(&mut self, limit: f64) {
+        let count = self.estimates().count() as f64;
+        let certain = self.estimates().find(|estimate| estimate.chance * count <= limit);
+        if let (WaitChange::None, Some(estimate)) = (self.change, certain) {
+            self.change = if estimate.is_increase { WaitChange::Worse } else { WaitChange::Better };
+        }
+    }
+
+    /// What is known of the time waited per second, and of the mean.
+    fn estimates(&self) -> impl Iterator<Item = RatioEstimate> + Clone + use<> {
+        [self.rate, self.mean].into_iter().flatten()
+    }
+
+    /// The intervals of the means, and of the times waited per second.
+    pub fn intervals(&self) -> [Option<RatioInterval>; 2] {
+        [self.mean, self.rate].map(|estimate| estimate.map(|estimate| estimate.interval))
+    }
+
     /// How many more nanoseconds were waited per second.
     pub fn difference(&self) -> f64 {
         let rate = |figures: Option<WaitFigures>| figures.map_or(0.0, |figures| figures.rate);
@@ -87,21 +105,20 @@ impl ComparedRow {
     }
 }
 
-/// What threads waited for in one of the traces, which last as long as `spans` says: what became worst first.
+/// What threads waited for in one of the traces, which last as long as `spans` says: what became worst first. What a change is is
+/// not decided yet.
 pub fn compare(old: Vec<NamedWaits>, new: Vec<NamedWaits>, spans: [u64; 2]) -> Vec<ComparedRow> {
-    let count = |side: &Option<NamedWaits>| side.as_ref().map_or(0, |waits| waits.wait.count());
+    let count = |side: &Option<NamedWaits>| side.as_ref().map_or(0, |waits| waits.blocks.total().waits);
     let has_waits = |pair: &[Option<NamedWaits>; 2]| pair.iter().any(|side| count(side) > 0);
     let pairs = matched(old, new).into_iter().filter(has_waits);
-    let mut rows: Vec<(ComparedRow, [DurationHistogram; 2])> = pairs.map(|pair| row(pair, spans)).collect();
+    let mut rows: Vec<(ComparedRow, [WaitBlocks; 2])> = pairs.map(|pair| row(pair, spans)).collect();
     rows.sort_by(|(a, _), (b, _)| {
         b.difference().abs().total_cmp(&a.difference().abs()).then_with(|| (a.kind, &a.name).cmp(&(b.kind, &b.name)))
     });
-    for (row, [old, new]) in rows.iter_mut().take(RESAMPLED_MAX) {
+    for (row, [old, new]) in rows.iter_mut().take(ESTIMATED_MAX) {
         if row.change == WaitChange::None {
-            let [old, new] = [(old, spans[0]), (new, spans[1])].map(|(wait, span)| TimedWaits { wait, span });
-            [row.mean_interval, row.rate_interval] = ratio_intervals(old, new);
-            let change = WaitChange::certain(row.rate_interval).or(WaitChange::certain(row.mean_interval));
-            row.change = change.unwrap_or(WaitChange::None);
+            let [old, new] = [(old, spans[0]), (new, spans[1])].map(|(blocks, span)| TimedWaits { blocks, span });
+            [row.mean, row.rate] = ratios(old, new);
         }
     }
     let mut rows: Vec<ComparedRow> = rows.into_iter().map(|(row, _)| row).collect();
@@ -110,11 +127,11 @@ pub fn compare(old: Vec<NamedWaits>, new: Vec<NamedWaits>, spans: [u64; 2]) -> V
 }
 
 /// A row without intervals, and the waits.
-fn row(pair: [Option<NamedWaits>; 2], spans: [u64; 2]) -> (ComparedRow, [DurationHistogram; 2]) {
+fn row(pair: [Option<NamedWaits>; 2], spans: [u64; 2]) -> (ComparedRow, [WaitBlocks; 2]) {
     let figures = |side: &Option<NamedWaits>, span: u64| {
-        let wait = &side.as_ref()?.wait;
-        let rate = if span > 0 { wait.sum() as f64 * 1e9 / span as f64 } else { 0.0 };
-        Some(WaitFigures { waits: wait.count(), waited: wait.sum(), rate })
+        let WaitBlock { waits, waited } = side.as_ref()?.blocks.total();
+        let rate = if span > 0 { waited as f64 * 1e9 / span as f64 } else { 0.0 };
+        Some(WaitFigures { waits, waited, rate })
     };
     let [old, new] = [figures(&pair[0], spans[0]), figures(&pair[1], spans[1])];
     let change = match (old, new) {
@@ -130,26 +147,34 @@ fn row(pair: [Option<NamedWaits>; 2], spans: [u64; 2]) -> (ComparedRow, [Duratio
         WaitChange::New => (new_side.name, None),
         _ => (new_side.name.clone(), Some(old_side.name).filter(|name| *name != new_side.name)),
     };
-    let row = ComparedRow { kind, name, old_name, old, new, mean_interval: None, rate_interval: None, change, is_idle };
-    (row, [old_side.wait, new_side.wait])
+    let row = ComparedRow { kind, name, old_name, old, new, mean: None, rate: None, change, is_idle };
+    (row, [old_side.blocks, new_side.blocks])
 }
 
 /// By how many percent the mean wait, or the time waited per second, certainly increased where it increased most; 0 if nowhere.
 /// Idleness does not count.
 pub fn regression<'a>(rows: impl Iterator<Item = &'a ComparedRow>) -> f64 {
     let worse = rows.filter(|row| row.change == WaitChange::Worse && !row.is_idle);
-    let lows = worse.flat_map(|row| [row.mean_interval, row.rate_interval]).flatten().map(|[low, _]| low);
+    let lows = worse.flat_map(ComparedRow::intervals).flatten().map(|[low, _]| low);
     (lows.fold(1.0, f64::max) - 1.0) * 100.0
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::trace_comparison::TraceComparison;
     use super::*;
 
-    fn named(name: &str, waits: u64, duration: u64) -> NamedWaits {
-        let mut wait = DurationHistogram::default();
-        (0..waits).for_each(|index| wait.add(duration + duration * (index % 7) / 7));
-        NamedWaits { kind: "mutex", name: name.to_owned(), wait, is_idle: false }
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Waits at equal distances in a time.
+    fn named(name: &str, waits: u64, duration: u64, time: u64) -> NamedWaits {
+        let mut blocks = WaitBlocks::default();
+        (0..waits).for_each(|index| blocks.add(time / waits * index, duration + duration * (index % 7) / 7));
+        NamedWaits { kind: "mutex", name: name.to_owned(), blocks, is_idle: false }
+    }
+
+    fn compared(old: Vec<NamedWaits>, new: Vec<NamedWaits>, spans: [u64; 2]) -> Vec<ComparedRow> {
+        TraceComparison::new([compare(old, new, spans), Vec::new()], spans.map(Some), 0).objects
     }
 
     fn changes(rows: &[ComparedRow]) -> Vec<(&str, &str)> {
@@ -159,19 +184,19 @@ mod tests {
     #[test]
     fn what_is_certain_is_a_change() {
         let old = ["doubled", "halved", "same", "few", "gone", "rare"].map(|name| match name {
-            "few" => named(name, 3, 1000),
-            "rare" => named(name, 2, 10),
-            "halved" => named(name, 500, 2000),
-            _ => named(name, 500, 1000),
+            "few" => named(name, 3, 1000, SECOND),
+            "rare" => named(name, 2, 10, SECOND),
+            "halved" => named(name, 500, 2000, SECOND),
+            _ => named(name, 500, 1000, SECOND),
         });
         let new = ["new", "rare", "few", "same", "halved", "doubled"].map(|name| match name {
-            "doubled" => named(name, 500, 2000),
-            "few" => named(name, 3, 9000),
-            "rare" => named(name, 500, 10),
-            _ => named(name, 500, 1000),
+            "doubled" => named(name, 500, 2000, SECOND),
+            "few" => named(name, 3, 9000, SECOND),
+            "rare" => named(name, 500, 10, SECOND),
+            _ => named(name, 500, 1000, SECOND),
         });
-        let spans = [1_000_000_000; 2];
-        let rows = compare(old.to_vec(), new.to_vec(), spans);
+        let spans = [SECOND; 2];
+        let rows = compared(old.to_vec(), new.to_vec(), spans);
         let expected = [
             ("doubled", "worse"),
             ("new", "new"),
@@ -182,18 +207,59 @@ mod tests {
             ("halved", "better"),
         ];
         assert_eq!(changes(&rows), expected);
-        let [low, high] = rows[0].mean_interval.unwrap();
+        let [low, high] = rows[0].mean.unwrap().interval;
         assert!(low > 1.9 && low < 2.0 && high > 2.0 && high < 2.1, "{low} {high}");
-        // Of 2 waits, 20 are made, of which 500 are certainly the twentyfold.
+        // Of 2 waits, 20 are made, of which 500 are the twentyfold.
         let regressed = regression(rows.iter());
-        assert!((1900.0..2500.0).contains(&regressed), "{regressed}");
+        assert!((700.0..2500.0).contains(&regressed), "{regressed}");
         // Twice the run has twice the waits.
-        let longer = compare(vec![named("a", 500, 1000)], vec![named("a", 1000, 1000)], [1_000_000_000, 2_000_000_000]);
+        let longer = [named("a", 500, 1000, SECOND), named("a", 1000, 1000, 2 * SECOND)].map(|waits| vec![waits]);
+        let [old, new] = longer;
+        let longer = compared(old, new, [SECOND, 2 * SECOND]);
         assert_eq!((changes(&longer), regression(longer.iter())), (vec![("a", "none")], 0.0));
-        let mut idle = [named("a", 500, 1000), named("a", 500, 5000)];
+        let mut idle = [named("a", 500, 1000, SECOND), named("a", 500, 5000, SECOND)];
         idle.iter_mut().for_each(|waits| waits.is_idle = true);
         let [old, new] = idle.map(|waits| vec![waits]);
-        let idle = compare(old, new, spans);
+        let idle = compared(old, new, spans);
         assert_eq!((changes(&idle), regression(idle.iter())), (vec![("a", "worse")], 0.0));
+    }
+
+    #[test]
+    fn of_many_that_did_not_change_none_is_called_a_change() {
+        // One of a thousand differs as far by chance in one of twenty cases.
+        let estimate = |chance| RatioEstimate { interval: [1.01, 1.5], chance, is_increase: true };
+        let rows = |count: usize, chance: f64| -> Vec<ComparedRow> {
+            let rows = |index: usize| {
+                let mut row = row([named("a", 5, 5, 99), named("a", 5, 5, 99)].map(Some), [99; 2]).0;
+                row.rate = Some(estimate(if index == 0 { chance } else { 0.5 }));
+                row
+            };
+            (0..count).map(rows).collect()
+        };
+        for (count, chance, expected) in
+            [(1, 0.04, "worse"), (2, 0.04, "none"), (1000, 1e-4, "none"), (1000, 4e-5, "worse")]
+        {
+            let comparison =
+                TraceComparison::new([rows(count / 2, 0.5), rows(count.div_ceil(2), chance)], [Some(99); 2], 0);
+            assert_eq!(comparison.sites[0].change.name(), expected, "{count} {chance}");
+            assert!(comparison.objects.iter().all(|row| row.change == WaitChange::None));
+        }
+        // Where half has changed, the other half is asked less.
+        let mut all = rows(10, 0.02);
+        all[..5].iter_mut().for_each(|row| row.rate = Some(estimate(0.02)));
+        let comparison = TraceComparison::new([all, Vec::new()], [Some(99); 2], 0);
+        let worse = comparison.objects.iter().filter(|row| row.change == WaitChange::Worse).count();
+        assert_eq!(worse, 5);
+    }
+
+    #[test]
+    fn a_single_burst_shows_no_variation() {
+        let burst = |duration: u64| {
+            let mut waits = named("a", 0, 0, 1);
+            (0..500).for_each(|_| waits.blocks.add(SECOND / 2, duration));
+            vec![waits]
+        };
+        let rows = compared(burst(1000), burst(3000), [SECOND; 2]);
+        assert_eq!((changes(&rows), rows[0].intervals()), (vec![("a", "none")], [None, None]));
     }
 }

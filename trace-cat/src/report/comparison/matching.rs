@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::report::contention::DurationHistogram;
+use crate::report::contention::WaitBlocks;
 
 /// The waits for all objects, or at all sites, of a name.
 #[derive(Clone, Debug, Default)]
@@ -10,7 +10,7 @@ pub struct NamedWaits {
     /// The kind of the objects.
     pub kind: &'static str,
     pub name: String,
-    pub wait: DurationHistogram,
+    pub blocks: WaitBlocks,
     /// Some of the time is idleness.
     pub is_idle: bool,
 }
@@ -30,7 +30,7 @@ pub fn matched(old: Vec<NamedWaits>, new: Vec<NamedWaits>) -> Vec<[Option<NamedW
             let sum = group[side].entry((position, name.to_owned())).or_default();
             (sum.kind, sum.name) = (waits.kind, name.to_owned());
             sum.is_idle |= waits.is_idle;
-            sum.wait.merge(&waits.wait);
+            sum.blocks.merge(&waits.blocks);
         }
     }
     let mut matches = Vec::new();
@@ -61,14 +61,14 @@ mod tests {
     fn matches(old: &[(&str, u64)], new: &[(&str, u64)]) -> Vec<String> {
         let list = |names: &[(&str, u64)]| {
             let named = |&(name, waits): &(&str, u64)| {
-                let mut wait = DurationHistogram::default();
-                (0..waits).for_each(|_| wait.add(5));
-                NamedWaits { kind: "mutex", name: name.to_owned(), wait, is_idle: false }
+                let mut blocks = WaitBlocks::default();
+                (0..waits).for_each(|index| blocks.add(index, 5));
+                NamedWaits { kind: "mutex", name: name.to_owned(), blocks, is_idle: false }
             };
             names.iter().map(named).collect::<Vec<_>>()
         };
         let text = |side: &Option<NamedWaits>| {
-            side.as_ref().map_or("-".to_owned(), |waits| format!("{} {}", waits.name, waits.wait.count()))
+            side.as_ref().map_or("-".to_owned(), |waits| format!("{} {}", waits.name, waits.blocks.total().waits))
         };
         let found = matched(list(old), list(new));
         // The order of the objects in the traces does not matter.

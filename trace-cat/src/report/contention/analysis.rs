@@ -331,7 +331,7 @@ impl Analysis {
             sums.add((place.thread, place.site, object), &wait.shares);
         }
         self.blame(object, place.thread, &wait.shares.blamed);
-        self.account(Some(object), waited, place, holder, waker);
+        self.account(Some(object), (waited, wait.end), place, holder, waker);
         self.draw_wait(Some(object), (waited, 0, wait.end), place, (true, holder), waker);
         self.log_shares(wait.shares);
         self.threads[place.thread as usize].contention += waited;
@@ -359,7 +359,7 @@ impl Analysis {
             if let Some(object) = object {
                 self.objects[object as usize].figures.idleness += waited;
             }
-            self.account(object, waited, place, None, waker);
+            self.account(object, (waited, end), place, None, waker);
             self.draw_wait(object, (waited, contended, end), place, (false, None), waker);
             self.threads[place.thread as usize].idleness += waited;
             self.sites.sites[place.site as usize].idleness += waited;
@@ -369,7 +369,7 @@ impl Analysis {
     fn account(
         &mut self,
         object: Option<u32>,
-        waited: u64,
+        (waited, end): (u64, u64),
         place: WaitPlace,
         holder: Option<u32>,
         waker: Option<Waker>,
@@ -377,12 +377,16 @@ impl Analysis {
         self.threads[place.thread as usize].waits += u64::from(!place.is_rest);
         let site = &mut self.sites.sites[place.site as usize];
         site.waits += u64::from(!place.is_rest);
-        if self.parts.waits_of_sites {
-            site.wait.add(waited);
+        let end = end.min(self.selection.times.end);
+        if self.parts.wait_blocks {
+            site.wait_blocks.add(end, waited);
         }
         let Some(object) = object else { return };
         let figures = &mut self.objects[object as usize].figures;
         figures.wait.add(waited);
+        if self.parts.wait_blocks {
+            figures.wait_blocks.get_or_insert_default().add(end, waited);
+        }
         figures.open_waits += u64::from(place.is_open);
         figures.timeouts += u64::from(place.has_timed_out);
         let WaitPlace { thread, site, entry, .. } = place;

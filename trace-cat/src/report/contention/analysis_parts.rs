@@ -15,8 +15,8 @@ pub struct AnalysisParts {
     pub callers: bool,
     /// Who waited for whom.
     pub pairs: bool,
-    /// How long the single waits at each site were, which a comparison with another trace needs.
-    pub waits_of_sites: bool,
+    /// When the time of waits was, at each site and for each object, which a comparison with another trace needs.
+    pub wait_blocks: bool,
 }
 
 impl AnalysisParts {
@@ -26,7 +26,7 @@ impl AnalysisParts {
         hold_percentiles: true,
         callers: true,
         pairs: true,
-        waits_of_sites: true,
+        wait_blocks: true,
     };
 
     pub const NONE: AnalysisParts = AnalysisParts {
@@ -35,18 +35,16 @@ impl AnalysisParts {
         hold_percentiles: false,
         callers: false,
         pairs: false,
-        waits_of_sites: false,
+        wait_blocks: false,
     };
 
     /// What a comparison with a newer trace needs of the older one.
-    pub const COMPARED: AnalysisParts = AnalysisParts { waits_of_sites: true, ..AnalysisParts::NONE };
+    pub const COMPARED: AnalysisParts = AnalysisParts { wait_blocks: true, ..AnalysisParts::NONE };
 
     /// What a report with these options shows of its trace.
     pub fn of_report(options: &ReportOptions) -> AnalysisParts {
         let shown = match (options.format, options.by) {
-            (ReportFormat::Json | ReportFormat::Html, _) => {
-                AnalysisParts { waits_of_sites: false, ..AnalysisParts::ALL }
-            }
+            (ReportFormat::Json | ReportFormat::Html, _) => AnalysisParts { wait_blocks: false, ..AnalysisParts::ALL },
             (ReportFormat::Folded | ReportFormat::Pprof, _) => AnalysisParts::NONE,
             (ReportFormat::Text, _) if options.against.is_some() => AnalysisParts::NONE,
             (ReportFormat::Text, None) => {
@@ -65,7 +63,7 @@ impl AnalysisParts {
         };
         AnalysisParts {
             lock_order: shown.lock_order || options.fail_if.iter().any(|limit| limit.figure == Figure::Cycles),
-            waits_of_sites: options.against.is_some(),
+            wait_blocks: options.against.is_some(),
             ..shown
         }
     }

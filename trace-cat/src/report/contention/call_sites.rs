@@ -7,9 +7,9 @@ use foldhash::fast::RandomState;
 use spec::futex_locks::FutexLock;
 
 use super::code_changes::{CodeChanges, SiteKey};
-use super::histogram::DurationHistogram;
 use super::numeric_record::NumericRecord;
 use super::site_index::SiteIndex;
+use super::wait_blocks::WaitBlocks;
 use crate::record::call_stack::CallStack;
 use crate::symbols::CodeMaps;
 
@@ -60,8 +60,8 @@ pub struct SiteState {
     pub blamed: u64,
     pub waits: u64,
     pub idleness: u64,
-    /// How long the waits were.
-    pub wait: DurationHistogram,
+    /// When their time was, if that is asked for.
+    pub wait_blocks: WaitBlocks,
     /// The time of the first call: what the code is there may depend on it.
     pub time: u64,
     /// In the code of which lock that waits by futex(2) it is, once that has been looked up.

@@ -113,3 +113,27 @@ fn who_has_a_mutex_back_from_a_condition_may_have_it_still() {
     let selective = Knowledge { is_selective: true, ..only_blocked };
     assert_eq!(found(selective), ((vec![], vec![]), vec![]));
 }
+
+/// Thread 1 was woken while thread 2 had the mutex, and waits for it as 3 and 4 do, which came later.
+#[test]
+fn who_was_woken_is_one_of_those_that_wait_for_the_mutex() {
+    let begin =
+        [lock(5, 1, &[16]).to_vec(), vec![(10, 1, "3:4:1", &[64, 16][..])], lock(11, 2, &[16]).to_vec()].concat();
+    let signal: &[RecordLine] = &[(20, 2, "3:2:0", &[64, 0, 1])];
+    let waits: &[RecordLine] = &[(21, 3, "2:2:1", &[16]), (22, 4, "2:2:1", &[16]), (30, 2, "2:4:0", &[16, 0, 1])];
+    let back: &[RecordLine] = &[(40, 1, "3:4:2", &[0]), (41, 1, "2:4:0", &[16, 0, 1])];
+    let third: &[RecordLine] = &[(31, 3, "2:2:2", &[0, 1]), (35, 3, "2:4:0", &[16, 0, 1])];
+    let fourth: &[RecordLine] = &[(51, 4, "2:2:2", &[0, 1]), (55, 4, "2:4:0", &[16, 0, 0])];
+    let most = |records: &[&[RecordLine<'static>]]| {
+        let (analysis, _) = analysed(&lines(&[&[&begin[..]], records].concat()));
+        let mutex = analysis.objects.iter().find(|object| object.address == 16).unwrap();
+        (mutex.figures.wait.count(), mutex.figures.max_waiters)
+    };
+    assert_eq!(most(&[signal, waits, third, back, fourth]), (3, 3));
+    // Without a signal nobody was woken, and who has the mutex again waits no more.
+    assert_eq!(most(&[waits, third, fourth]), (2, 2));
+    let again: &[RecordLine] = &[(60, 2, "2:2:1", &[16]), (61, 2, "2:2:2", &[0, 0]), (62, 3, "2:2:1", &[16])];
+    let end: &[RecordLine] = &[(63, 2, "2:4:0", &[16, 0, 1]), (64, 3, "2:2:2", &[0, 1]), (65, 3, "2:4:0", &[16, 0, 0])];
+    let alone: &[RecordLine] = &[(30, 2, "2:4:0", &[16, 0, 1])];
+    assert_eq!(most(&[signal, alone, back, again, end]), (2, 1));
+}

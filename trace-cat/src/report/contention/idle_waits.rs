@@ -142,7 +142,7 @@ impl Analysis {
         let watch = mutex.map(|mutex| {
             self.watches += 1;
             let (key, knowledge) = (WATCH + self.watches, self.knowledge_of(mutex));
-            self.objects[mutex as usize].occupancy.begin_wait(key, 0, record.time, knowledge);
+            self.objects[mutex as usize].occupancy.begin_watch(key, capacity, record.time, knowledge);
             (mutex, key)
         });
         let wakeup = Wakeup { time: record.time, thread, site, remaining: capacity, capacity, watch };

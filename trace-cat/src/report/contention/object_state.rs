@@ -6,6 +6,7 @@ use super::caller_sums::CallerSums;
 use super::futex_state::PendingUnlock;
 use super::histogram::DurationHistogram;
 use super::occupancy::Occupancy;
+use super::wait_blocks::WaitBlocks;
 use super::wait_shares::Holder;
 use super::wakeups::{Waker, Wakeups};
 
@@ -194,6 +195,11 @@ impl ObjectState {
         is_quiet && !(is_waited_for || self.is_shared || self.is_named || self.is_inner && self.is_outer)
     }
 
+    /// When a thread last acquired or released it, or began one of its longest waits.
+    pub fn last_use(&self) -> u64 {
+        self.figures.worst.iter().map(|wait| wait.time).fold(self.occupancy.changed_at(), u64::max)
+    }
+
     /// Forgets who released it: a later release may be missing.
     pub fn forget_releases(&mut self) {
         (self.last_release, self.last_exclusive_release) = (None, None);
@@ -207,6 +213,8 @@ pub struct ObjectFigures {
     pub calls: u64,
     /// The waits that ended or were open in the end.
     pub wait: DurationHistogram,
+    /// When their time was, if that is asked for.
+    pub wait_blocks: Option<Box<WaitBlocks>>,
     /// The time waited that is contention, and the time that is idleness.
     pub contention: u64,
     pub idleness: u64,
@@ -263,6 +271,9 @@ impl ObjectFigures {
     pub fn add(&mut self, other: &ObjectFigures) {
         self.calls += other.calls;
         self.wait.merge(&other.wait);
+        if let Some(blocks) = &other.wait_blocks {
+            self.wait_blocks.get_or_insert_default().merge(blocks);
+        }
         self.contention += other.contention;
         self.idleness += other.idleness;
         self.open_waits += other.open_waits;

@@ -143,6 +143,11 @@ impl Occupancy {
         self.acquired_at
     }
 
+    /// When a thread last acquired or released it, as far as that is recorded.
+    pub fn changed_at(&self) -> u64 {
+        self.changed_at
+    }
+
     /// Whether threads wait for it, or were woken and want it.
     pub fn has_waiters(&self) -> bool {
         !self.waits.is_empty()
@@ -308,11 +313,20 @@ impl Occupancy {
             // While nobody waited, neither a release nor an acquisition made a record.
             (self.holds, self.released_at) = Default::default();
         }
-        // A thread that is woken while nobody holds the mutex does not wait for it.
-        let rank = self.waiting + u32::from(key < WATCH || !self.holds.is_empty());
+        // A thread that is woken while nobody holds the mutex does not wait for it. While somebody does, those that were woken
+        // before do.
+        let has_watches = self.waits.len() > self.waiting as usize && !self.holds.is_empty();
+        let woken: u32 = if has_watches { self.waits.iter().map(|wait| wait.woken).sum() } else { 0 };
+        let rank = self.waiting + woken + u32::from(key < WATCH || !self.holds.is_empty());
         self.waiting += u32::from(key < WATCH);
         let (first, divided_until) = (self.log.current(), self.log.divided_from(now));
         push(&mut self.waits, PendingWait { key, entry: now, divided_until, site, first, rank, ..Default::default() });
+    }
+
+    /// Takes the beginning of a time that is watched for some threads that were woken, and want the object next.
+    pub fn begin_watch(&mut self, key: u64, woken: u32, now: u64, knowledge: Knowledge) {
+        self.begin_wait(key, 0, now, knowledge);
+        self.waits.last_mut().into_iter().for_each(|watch| watch.woken = woken);
     }
 
     /// The threads that wait for the object.
@@ -333,11 +347,15 @@ impl Occupancy {
         Some((index, self.waits.remove(index)))
     }
 
-    /// The shares of the time watched under a key, up to `now`, and how many threads waited when it began if one was woken.
+    /// The shares of the time watched under a key, up to `now`, when one of the woken threads has the object, and how many threads
+    /// waited when it began if one was woken.
     pub fn watched(&mut self, key: u64, now: u64, knowledge: Knowledge) -> (WaitShares, u32) {
         self.advance(now, knowledge);
-        let wait = self.waits.iter().find(|wait| wait.key == key);
-        wait.map_or_else(Default::default, |wait| (self.log.shares(wait, now), wait.rank))
+        let wait = self.waits.iter_mut().find(|wait| wait.key == key);
+        wait.map_or_else(Default::default, |wait| {
+            wait.woken = wait.woken.saturating_sub(1);
+            (self.log.shares(wait, now), wait.rank)
+        })
     }
 
     /// Forgets what had been taken for a wait.

@@ -19,6 +19,8 @@ pub struct PendingWait {
     pub site: u32,
     /// How many waited when it began, itself included.
     pub rank: u32,
+    /// Of a time that is watched: how many woken threads may want the object.
+    pub woken: u32,
 }
 
 impl PendingWait {

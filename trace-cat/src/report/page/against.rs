@@ -21,12 +21,8 @@ impl ReportView<'_> {
             view.source_name(index).is_none() && view.object(index).figures.wait.count() > 0
         };
         let unnamed = views.map(|view| view.objects.iter().filter(|index| has_no_name(view, **index)).count());
-        self.comparison = Some(TraceComparison {
-            objects: compare(old_objects, new_objects, lengths),
-            sites: compare(old_sites, new_sites, lengths),
-            spans,
-            unnamed: unnamed.iter().sum(),
-        });
+        let rows = [compare(old_objects, new_objects, lengths), compare(old_sites, new_sites, lengths)];
+        self.comparison = Some(TraceComparison::new(rows, spans, unnamed.iter().sum()));
     }
 
     fn selected_span(&self) -> Option<u64> {
@@ -36,17 +32,18 @@ impl ReportView<'_> {
     fn named_objects(&self) -> Vec<NamedWaits> {
         let named = |index: &u32| {
             let object = self.object(*index);
-            let (name, wait) = (self.name_of_lives(*index)?.to_owned(), object.figures.wait.clone());
-            Some(NamedWaits { kind: object.kind.name(), name, wait, is_idle: object.figures.idleness > 0 })
+            let name = self.name_of_lives(*index)?.to_owned();
+            let blocks = object.figures.wait_blocks.as_deref().cloned().unwrap_or_default();
+            Some(NamedWaits { kind: object.kind.name(), name, blocks, is_idle: object.figures.idleness > 0 })
         };
         self.objects.iter().filter_map(named).collect()
     }
 
     fn named_sites(&self) -> Vec<NamedWaits> {
-        let named = |SiteRow { place, wait, idleness, .. }| NamedWaits {
+        let named = |SiteRow { place, wait_blocks, idleness, .. }| NamedWaits {
             kind: "site",
             name: place,
-            wait,
+            blocks: wait_blocks,
             is_idle: idleness > 0,
         };
         self.sites().into_iter().map(named).collect()
@@ -75,6 +72,7 @@ impl Document<'_> {
 fn row_entry(row: &ComparedRow) -> Value {
     let figures = |figures: WaitFigures| json!({ "waits": figures.waits, "waited": figures.waited, "mean": figures.mean(), "per_second": figures.rate.round() });
     let [ratio, rate_ratio] = row.ratios();
+    let [mean_interval, rate_interval] = row.intervals();
     json!({
         "name": row.name,
         "old_name": row.old_name,
@@ -82,9 +80,9 @@ fn row_entry(row: &ComparedRow) -> Value {
         "old": row.old.map(figures),
         "new": row.new.map(figures),
         "ratio": ratio,
-        "interval": row.mean_interval,
+        "interval": mean_interval,
         "per_second_ratio": rate_ratio,
-        "per_second_interval": row.rate_interval,
+        "per_second_interval": rate_interval,
         "change": row.change.name(),
     })
 }
@@ -148,7 +146,7 @@ fn append_row(row: &ComparedRow, text: &mut String) {
     }
     *text += &format!("  {}\n", row.change.name());
     let interval = |interval: Option<[f64; 2]>| interval.map(|[low, high]| format!("{low:.2} to {high:.2} times"));
-    let [mean, rate] = [interval(row.mean_interval), interval(row.rate_interval)];
+    let [mean, rate] = row.intervals().map(interval);
     let parts = [rate.map(|rate| format!("{rate} the time per s")), mean.map(|mean| format!("{mean} the mean"))];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if !parts.is_empty() {

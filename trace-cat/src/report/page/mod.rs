@@ -28,6 +28,8 @@ pub use report_output::write_report;
 pub use view::ReportView;
 
 #[cfg(test)]
+mod against_tests;
+#[cfg(test)]
 mod object_name_tests;
 #[cfg(test)]
 mod parts_tests;

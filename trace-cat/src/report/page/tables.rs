@@ -153,16 +153,21 @@ pub fn percent(share: u64, of: u64) -> String {
     format!("{}.{} %", thousandths / 10, thousandths % 10)
 }
 
-/// A duration with three digits: `8.57 ms`.
+/// A duration with three digits, rounded as the HTML page's `duration` does: `8.57 ms`.
 pub fn short_duration(nanoseconds: u64) -> String {
-    let units = [(1, "ns"), (1_000, "us"), (1_000_000, "ms"), (1_000_000_000, "s")];
-    let (unit, name) = units.into_iter().rfind(|(unit, _)| nanoseconds >= *unit).unwrap_or((1, "ns"));
-    let hundredths = (u128::from(nanoseconds) * 100 / unit as u128) as u64;
-    match (unit, hundredths) {
-        (1, _) | (_, 10_000..) => format!("{} {name}", hundredths / 100),
-        (_, 1_000..) => format!("{}.{} {name}", hundredths / 100, hundredths / 10 % 10),
-        _ => format!("{}.{:02} {name}", hundredths / 100, hundredths % 100),
-    }
+    let units = [(1_000, "us"), (1_000_000, "ms"), (1_000_000_000, "s")];
+    let forms = units.into_iter().flat_map(|unit| [2, 1, 0].map(|digits| (unit, digits)));
+    let rounded = forms.filter(|_| nanoseconds >= 1_000).find_map(|((unit, name), digits)| {
+        let step: u64 = unit / 10_u64.pow(digits);
+        let number = nanoseconds / step + u64::from(nanoseconds % step >= step / 2);
+        (number < 1000 || unit == 1_000_000_000 && digits == 0).then(|| {
+            let part = 10_u64.pow(digits);
+            let fraction =
+                if digits > 0 { format!(".{:0width$}", number % part, width = digits as usize) } else { String::new() };
+            format!("{}{fraction} {name}", number / part)
+        })
+    });
+    rounded.unwrap_or_else(|| format!("{nanoseconds} ns"))
 }
 
 #[cfg(test)]
@@ -171,8 +176,10 @@ mod tests {
 
     #[test]
     fn durations_have_three_digits() {
-        let texts = [0, 999, 1_000, 12_345, 999_999, 1_234_567_890, 98_765_432_109, u64::MAX].map(short_duration);
-        let expected = ["0 ns", "999 ns", "1.00 us", "12.3 us", "999 us", "1.23 s", "98.7 s", "18446744073 s"];
+        let texts =
+            [0, 999, 1_000, 12_345, 999_499, 999_500, 1_234_567_890, 98_765_432_109, u64::MAX].map(short_duration);
+        let expected =
+            ["0 ns", "999 ns", "1.00 us", "12.3 us", "999 us", "1.00 ms", "1.23 s", "98.8 s", "18446744074 s"];
         assert_eq!(texts, expected);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::report::comparison::TraceComparison;
 use crate::report::contention::{
-    Analysis, DurationHistogram, ObjectKind, ObjectState, ProgramState, SiteState, ThreadState, WaitGraph,
+    Analysis, ObjectKind, ObjectState, ProgramState, SiteState, ThreadState, WaitBlocks, WaitGraph,
 };
 use crate::report::lock_order::LockCycle;
 use crate::report::misuse::{Misuse, MisuseKind};
@@ -58,7 +58,7 @@ pub struct SiteRow {
     pub site: u32,
     pub calls: u64,
     pub waits: u64,
-    pub wait: DurationHistogram,
+    pub wait_blocks: WaitBlocks,
     pub contention: u64,
     pub idleness: u64,
     /// How long objects were held that were acquired here; `None` if that is not known.
@@ -135,7 +135,7 @@ impl<'a> ReportView<'a> {
             }
             row.calls += site.calls;
             row.waits += site.waits;
-            row.wait.merge(&site.wait);
+            row.wait_blocks.merge(&site.wait_blocks);
             row.contention += site.contention;
             row.idleness += site.idleness;
             row.held = row.held.zip(self.held_at(site)).map(|(sum, held)| sum + held);

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::report::page::sample_view::{INFO, SampleView, WAITS};
+use crate::report::page::tables::short_duration;
 use crate::report::process_info::ProcessInfo;
 
 fn html(sample: &SampleView, top: Option<usize>) -> String {
@@ -123,4 +124,22 @@ fn each_kind_of_what_is_missing_has_a_text() {
     for kind in kinds.into_iter().chain(["holder", "jump", "owner", "ending"]) {
         assert!(texts.lines().any(|line| line.trim_start().starts_with(&format!("{kind}: ("))), "{kind}");
     }
+}
+
+/// Runs the page's own function, where node is installed.
+#[test]
+fn durations_are_rounded_as_on_the_text_page() {
+    let script = include_str!("assets/elements.js");
+    let from = script.find("function duration").unwrap();
+    let function = &script[from..from + script[from..].find("\n}\n").unwrap() + 3];
+    let mut durations =
+        vec![0, 1, 999, 1_000, 1_004, 1_005, 1_015, 9_994, 9_995, 36_050_000, 149_500, 999_499, 999_500];
+    durations.extend([117_499, 117_500, 999_499_999, 999_500_000, 98_765_432_109, 1 << 50]);
+    let call = format!("{function}console.log({durations:?}.map(duration).join(\"\\n\"))");
+    let Ok(output) = std::process::Command::new("node").args(["-e", &call]).output() else {
+        return eprintln!("node is not installed");
+    };
+    let text = String::from_utf8(output.stdout).unwrap().replace('\u{b5}', "u");
+    let expected: Vec<String> = durations.iter().map(|duration| short_duration(*duration)).collect();
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected, "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -44,13 +44,14 @@ const swatch = (kind) => make("span", { class: `swatch ${kind}`, "aria-hidden": 
 // Numbers as people read them: 8.57 ms, 12.3 %.
 function duration(nanoseconds) {
   if (nanoseconds === null || nanoseconds === undefined) return "\u2013";
-  let [value, unit] = [nanoseconds, "ns"];
-  for (const next of ["\u00b5s", "ms", "s"]) {
-    if (value < 1000) break;
-    [value, unit] = [value / 1000, next];
+  if (nanoseconds < 1000) return `${Math.round(nanoseconds)} ns`;
+  for (const [unit, name] of [[1e3, "\u00b5s"], [1e6, "ms"], [1e9, "s"]]) {
+    for (const digits of [2, 1, 0]) {
+      // Steps are integers, so that halves are exact, as the text page has them.
+      const number = Math.round(nanoseconds / (unit / 10 ** digits));
+      if (number < 1000 || (unit === 1e9 && digits === 0)) return `${(number / 10 ** digits).toFixed(digits)} ${name}`;
+    }
   }
-  const digits = unit === "ns" || value >= 100 ? 0 : value >= 10 ? 1 : 2;
-  return `${value.toFixed(digits)} ${unit}`;
 }
 
 const count = (number) => (number === null || number === undefined ? "\u2013" : number.toLocaleString("en"));
