@@ -73,7 +73,7 @@ fn closed_standard_descriptors_stay_closed_after_jumps_and_forks() {
         assert_eq!((after, failed.as_str()), (before, "0"), "descriptors before and after, opens that failed");
         account(&test.merged());
     }
-    for how in ["fork", "clone"] {
+    for how in ["fork", "_Fork", "function", "syscall", "clone3", "instruction"] {
         let test = TestDirectory::new("closed-inherited");
         let children = closed(&test, "hostile/inherited_descriptors.c", &["300", how]);
         assert_eq!(children[0], "0", "children with a descriptor, by {how}: {children:?}");

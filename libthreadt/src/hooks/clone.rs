@@ -12,7 +12,8 @@ use crate::first_use::after_fork_in_child;
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::lifecycle::{prepare_for_sandbox, share_thread};
 use crate::sys::stack_alignment::call_aligned;
-use crate::sys::{self, descriptor_table, thread_word};
+use crate::sys::{self, descriptor_table, seccomp, thread_word};
+use spec::buffer::PAGE;
 
 /// Flags with which a child does not go on with a copy of the thread.
 const SHARES_OR_REPLACES: c_int = libc::CLONE_VM | libc::CLONE_SETTLS;
@@ -32,6 +33,7 @@ macro_rules! clone_functions {
                 save_registers!(),
                 "mov edi, edx",
                 call_aligned!("{prepare}"),
+                "mov r10, rax",
                 restore_registers!(),
                 "test edx, {shares_or_replaces}",
                 "jnz 3f",
@@ -45,6 +47,7 @@ macro_rules! clone_functions {
                 "mov qword ptr [r11 + {function}], rdi",
                 "mov qword ptr [r11 + {argument}], rcx",
                 "mov qword ptr [r11 + {parents_rsp}], rsp",
+                "mov qword ptr [r11 + {may_ask}], r10",
                 "mov rsi, r11",
                 "mov rcx, r11",
                 "lea rdi, [rip + {run_child}]",
@@ -57,6 +60,7 @@ macro_rules! clone_functions {
                 function = const offset_of!(ChildStart, function),
                 argument = const offset_of!(ChildStart, argument),
                 parents_rsp = const offset_of!(ChildStart, parents_rsp),
+                may_ask = const offset_of!(ChildStart, may_ask),
                 run_child = sym run_child,
                 next = sym next_functions::$name,
                 address = const NextFunction::ADDRESS_OFFSET,
@@ -82,8 +86,8 @@ struct ChildStart {
     argument: u64,
     /// The stack pointer with which the parent called `clone`.
     parents_rsp: u64,
-    /// Where the return address of the function is without this library.
-    return_address: u64,
+    /// Whether no filter may kill for a system call. The function's return address is here without this library.
+    may_ask: u64,
 }
 
 /// If the child's stack begins by less than this below the parent's frame, it has as much room as that.
@@ -94,7 +98,7 @@ const RED_ZONE: usize = 128;
 /// Initialises the child, and runs its function as `clone` would.
 ///
 /// The host's stack for the child may be small. So the initialisation runs on the copy of the parent's, below its frame, where the child
-/// needs nothing; unless the child's stack is there.
+/// needs nothing; unless the child's stack is there, or the parent's is memory that it shares with its children.
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn run_child() {
     naked_asm!(
@@ -102,29 +106,51 @@ unsafe extern "C-unwind" fn run_child() {
         ".cfi_undefined rip",
         "push rbx",
         "mov rbx, rdi",
+        "xor r8d, r8d",
+        "cmp qword ptr [rbx + {may_ask}], 0",
+        "je 2f",
+        // Only private memory may be wiped at a fork, so that the answer shows what it is. It is taken back at once.
+        "mov rdi, qword ptr [rbx + {parents_rsp}]",
+        "sub rdi, {red_zone}",
+        "and rdi, -{page}",
+        "mov esi, {page}",
+        "mov edx, {wipe_on_fork}",
+        "mov eax, {madvise}",
+        "syscall",
+        "mov r8, rax",
+        "mov edx, {keep_on_fork}",
+        "mov eax, {madvise}",
+        "syscall",
+        "2:",
         "mov rax, qword ptr [rbx + {parents_rsp}]",
         "mov rcx, rax",
         "sub rcx, rbx",
         "sub rax, {red_zone}",
         "cmp rcx, {near}",
         "cmovb rax, rsp",
+        "test r8, r8",
+        "cmovnz rax, rsp",
         "and rax, -16",
         "mov rsp, rax",
         "call {initialise}",
         // The two words below the start: the return address, and what was in rbx.
         "mov rax, qword ptr [rbx - 8]",
-        "mov qword ptr [rbx + {return_address}], rax",
+        "mov qword ptr [rbx + {may_ask}], rax",
         "mov rax, qword ptr [rbx + {function}]",
         "mov rdi, qword ptr [rbx + {argument}]",
-        "lea rsp, [rbx + {return_address}]",
+        "lea rsp, [rbx + {may_ask}]",
         "mov rbx, qword ptr [rbx - 16]",
         "jmp rax",
         ".cfi_endproc",
         parents_rsp = const offset_of!(ChildStart, parents_rsp),
         red_zone = const RED_ZONE,
+        page = const PAGE,
+        wipe_on_fork = const libc::MADV_WIPEONFORK,
+        keep_on_fork = const libc::MADV_KEEPONFORK,
+        madvise = const libc::SYS_madvise,
         near = const NEAR,
         initialise = sym initialise_child,
-        return_address = const offset_of!(ChildStart, return_address),
+        may_ask = const offset_of!(ChildStart, may_ask),
         function = const offset_of!(ChildStart, function),
         argument = const offset_of!(ChildStart, argument),
     )
@@ -136,7 +162,8 @@ extern "C" fn initialise_child() {
     after_fork_in_child();
 }
 
-extern "C" fn prepare_for_clone(flags: c_int) {
+/// Returns 1 if the child may ask the kernel what it likes, 0 if a filter may kill for that.
+extern "C" fn prepare_for_clone(flags: c_int) -> u64 {
     descriptor_table::note_clone(flags);
     if flags & MOVES_FILES != 0 {
         prepare_for_sandbox();
@@ -145,6 +172,7 @@ extern "C" fn prepare_for_clone(flags: c_int) {
     if flags & (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_SETTLS) == libc::CLONE_VM {
         share_thread();
     }
+    (!seccomp::has_filter()).into()
 }
 
 /// Forks by `call_next`, which is not recorded.

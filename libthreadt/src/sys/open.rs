@@ -40,10 +40,11 @@ impl FileIdentity {
         is_same && is_regular && (stat.st_uid == self.owner || [0, user_id()].contains(&stat.st_uid))
     }
 
+    /// Whether `path` leads to this file, which may have got another owner by this process's change of its user namespace.
     // Not inlined, so that the status takes no room on the stack of each write.
     #[cold]
     #[inline(never)]
-    fn is_still_at(self, path: &CStr) -> bool {
+    pub fn is_still_at(self, path: &CStr) -> bool {
         path::stat(path).is_ok_and(|stat| self.is_still(&stat))
     }
 

@@ -298,7 +298,7 @@ pub fn is_trbuf_removed(generation: usize) -> bool {
     let trbuf = trbuf(generation);
     let path = path::in_buffer(trbuf.path.get());
     match path::stat(path) {
-        Ok(_) => !trbuf.identity.get().is_at(path),
+        Ok(_) => !trbuf.identity.get().is_still_at(path),
         // A thread that has given up its rights may not look there.
         Err(errno) => errno == Errno(libc::ENOENT),
     }
