@@ -24,7 +24,8 @@ fn every_kind_of_call_on_what_is_left_of_a_small_stack() {
     }
 }
 
-/// Nothing of the hook of `clone` is where a child may have its stack, and its initialisation overwrites nothing of that.
+/// Nothing of the hook of `clone` is where a child may have its stack, and its initialisation overwrites nothing of that, nor of its
+/// parent's.
 #[test]
 fn children_with_a_stack_right_below_their_parents_frame() {
     let program = Program::c("hostile/near_stack.c");

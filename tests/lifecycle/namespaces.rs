@@ -24,6 +24,20 @@ fn assert_complete(trace: &Trace) {
     assert_eq!((super::pairs(trace, 1), trace.of("thr_join").len(), trace.of("proc_exit").len()), (4, 2, 1));
 }
 
+/// The files of a process in a user namespace change their owner when the namespace's map is written: nobody has removed them.
+#[test]
+fn nothing_is_said_of_files_in_a_new_user_namespace() {
+    let test = TestDirectory::new("user-map");
+    if !test.native("unshare").args(["-Urpf", "true"]).run().status.success() {
+        println!("no user namespaces here");
+        return;
+    }
+    let program = Program::c("environment/modest.c");
+    test.traced("unshare").args(["-Urpf"]).arg(&program).run().exited(9);
+    let trace = test.merged();
+    assert_eq!((super::pairs(&trace, 1), trace.of("thr_join").len()), (4, 2));
+}
+
 #[test]
 fn three_containers_with_the_same_process_id() {
     let test = TestDirectory::new("again");

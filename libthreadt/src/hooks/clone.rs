@@ -98,7 +98,8 @@ const RED_ZONE: usize = 128;
 /// Initialises the child, and runs its function as `clone` would.
 ///
 /// The host's stack for the child may be small. So the initialisation runs on the copy of the parent's, below its frame, where the child
-/// needs nothing; unless the child's stack is there, or the parent's is memory that it shares with its children.
+/// needs nothing; unless the child's stack is there. If the parent's is memory that it shares with its children, so are perhaps its
+/// thread-local variables, and the child is initialised at its first hook.
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn run_child() {
     naked_asm!(
@@ -106,7 +107,6 @@ unsafe extern "C-unwind" fn run_child() {
         ".cfi_undefined rip",
         "push rbx",
         "mov rbx, rdi",
-        "xor r8d, r8d",
         "cmp qword ptr [rbx + {may_ask}], 0",
         "je 2f",
         // Only private memory may be wiped at a fork, so that the answer shows what it is. It is taken back at once.
@@ -121,6 +121,8 @@ unsafe extern "C-unwind" fn run_child() {
         "mov edx, {keep_on_fork}",
         "mov eax, {madvise}",
         "syscall",
+        "test r8, r8",
+        "jnz 3f",
         "2:",
         "mov rax, qword ptr [rbx + {parents_rsp}]",
         "mov rcx, rax",
@@ -128,11 +130,10 @@ unsafe extern "C-unwind" fn run_child() {
         "sub rax, {red_zone}",
         "cmp rcx, {near}",
         "cmovb rax, rsp",
-        "test r8, r8",
-        "cmovnz rax, rsp",
         "and rax, -16",
         "mov rsp, rax",
         "call {initialise}",
+        "3:",
         // The two words below the start: the return address, and what was in rbx.
         "mov rax, qword ptr [rbx - 8]",
         "mov qword ptr [rbx + {may_ask}], rax",

@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::call::{Errno, call};
-use super::process::thread_id;
+use super::process::{parent_id, thread_id};
 use super::seccomp::has_filter;
 use super::thread_word::thread_pointer;
 
@@ -70,8 +70,9 @@ pub fn may_be_shared() -> bool {
 }
 
 /// In a forked child, which has this thread alone: whether it uses its parent's table; if that is not known, whether it may use it.
-/// `lwp` was the forking thread's, 0 if that is not known.
+/// `lwp` was the forking thread's, 0 if that is not known: it has the table of its process's first thread then, unless threads differ.
 pub fn is_parents(lwp: u32) -> bool {
+    let lwp = if lwp == 0 && !may_differ() { parent_id() } else { lwp };
     let noted = noted();
     let is_parents = noted != Some(FORKED) && (noted == Some(SHARES) || has_table_of(lwp).unwrap_or(noted.is_none()));
     DIFFER.store(false, Relaxed);
@@ -135,8 +136,8 @@ mod tests {
         forget_noted();
         assert_eq!(status_of_child(0, || is_parents(lwp)), (!is_answered).into());
         assert_eq!(status_of_child(libc::CLONE_FILES, || is_parents(lwp)), 1);
-        // By what the parent noted: the kernel is not asked about a thread that is not known.
-        assert_eq!(status_of_child(0, || is_parents(0)), 1, "nothing was noted");
+        // The process's first thread has the table, too.
+        assert_eq!(status_of_child(0, || is_parents(0)), (!is_answered).into(), "nothing was noted");
         note_child(0);
         assert_eq!(status_of_child(0, || is_parents(0)), 0);
         note_child(SHARES);
