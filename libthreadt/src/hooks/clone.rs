@@ -11,9 +11,9 @@ use super::sandbox::MOVES_FILES;
 use crate::first_use::after_fork_in_child;
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::lifecycle::{prepare_for_sandbox, share_thread};
+use crate::sys::stack::RED_ZONE;
 use crate::sys::stack_alignment::call_aligned;
-use crate::sys::{self, descriptor_table, seccomp, thread_word};
-use spec::buffer::PAGE;
+use crate::sys::{self, PAGE, descriptor_table, seccomp, thread_word};
 
 /// Flags with which a child does not go on with a copy of the thread.
 const SHARES_OR_REPLACES: c_int = libc::CLONE_VM | libc::CLONE_SETTLS;
@@ -54,7 +54,7 @@ macro_rules! clone_functions {
                 "3:",
                 jump_to_next_with_registers!(),
                 ".cfi_endproc",
-                prepare = sym prepare_for_clone,
+                prepare = sym prepare_for_clone_function,
                 shares_or_replaces = const SHARES_OR_REPLACES,
                 start = const size_of::<ChildStart>(),
                 function = const offset_of!(ChildStart, function),
@@ -92,8 +92,6 @@ struct ChildStart {
 
 /// If the child's stack begins by less than this below the parent's frame, it has as much room as that.
 const NEAR: usize = 16 << 10;
-/// What functions may use below rsp (System V ABI, x86-64).
-const RED_ZONE: usize = 128;
 
 /// Initialises the child, and runs its function as `clone` would.
 ///
@@ -163,8 +161,13 @@ extern "C" fn initialise_child() {
     after_fork_in_child();
 }
 
-/// Returns 1 if the child may ask the kernel what it likes, 0 if a filter may kill for that.
-extern "C" fn prepare_for_clone(flags: c_int) -> u64 {
+/// Prepares for `clone` by libc's function. Returns 1 if the child may ask the kernel what it likes, 0 if a filter may kill for that.
+extern "C" fn prepare_for_clone_function(flags: c_int) -> u64 {
+    prepare_for_clone(flags);
+    (flags & SHARES_OR_REPLACES == 0 && !seccomp::has_filter()).into()
+}
+
+fn prepare_for_clone(flags: c_int) {
     descriptor_table::note_clone(flags);
     if flags & MOVES_FILES != 0 {
         prepare_for_sandbox();
@@ -173,7 +176,6 @@ extern "C" fn prepare_for_clone(flags: c_int) -> u64 {
     if flags & (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_SETTLS) == libc::CLONE_VM {
         share_thread();
     }
-    (!seccomp::has_filter()).into()
 }
 
 /// Forks by `call_next`, which is not recorded.

@@ -17,6 +17,9 @@ use super::process::{signal_stack, thread_id};
 use super::seccomp;
 use super::thread_word::thread_pointer;
 
+/// What functions may use below rsp, and the kernel leaves alone (System V ABI, x86-64), bytes.
+pub const RED_ZONE: usize = 128;
+
 /// How far up the stack a signal frame is searched for, bytes.
 const SEARCH: usize = 64 * 1024;
 /// How far below its beginning an address is looked for on the thread's own stack, and how far two addresses of one stack

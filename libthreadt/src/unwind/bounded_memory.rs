@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use crate::sys::stack::{end_of_stack_above, is_own_up_to};
+use crate::sys::stack::{RED_ZONE, end_of_stack_above, is_own_up_to};
 use crate::sys::{PAGE, copied_words, is_readable, is_resident, seccomp, thread_id};
 
 /// A range of memory, of which any part may be unreadable.
@@ -92,10 +92,8 @@ impl BoundedMemory {
         self.copy.as_mut().map(|copy| copy.is_resident_only = true).is_some()
     }
 
-    /// The stack above rsp of what a signal has interrupted. Nothing of it has been probed; registers may be saved below rsp.
+    /// The stack of what a signal has interrupted, from its red zone on: registers may be saved there. Nothing of it has been probed.
     pub fn of_interrupted_stack(rsp: usize) -> BoundedMemory {
-        /// What functions may use below rsp, and the kernel leaves alone (System V ABI, x86-64).
-        const RED_ZONE: usize = 128;
         let mut stack = BoundedMemory::of_stack(rsp, false);
         stack.range.start = rsp.saturating_sub(RED_ZONE);
         stack

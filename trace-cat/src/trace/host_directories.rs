@@ -146,7 +146,7 @@ fn add_namespaces(directory: &Path, directories: &mut Vec<PathBuf>) {
     }
 }
 
-/// The directories of what was named, each once, in their order, with the subdirectories for PID namespaces, without those of users.
+/// The directories that `paths` are or are in, each once. Their subdirectories for PID namespaces are among them, those for users are not.
 pub fn directories_of(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut directories: Vec<PathBuf> = Vec::new();
     for path in paths {

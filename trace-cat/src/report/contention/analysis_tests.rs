@@ -71,7 +71,7 @@ pub(super) fn wakers(analysis: &Analysis, address: u64) -> Vec<(u32, u64)> {
     wakers
 }
 
-/// The LWPs of what may be deadlocks.
+/// The LWPs of each deadlock that is in doubt.
 pub(super) fn undecided(analysis: &Analysis, graph: &WaitGraph) -> Vec<Vec<u32>> {
     lwps(analysis, &graph.undecided)
 }
