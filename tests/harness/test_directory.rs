@@ -93,16 +93,43 @@ impl TestDirectory {
 
 impl Drop for TestDirectory {
     fn drop(&mut self) {
-        if std::thread::panicking()
-            && let Some(directory) = self.directory.take()
-        {
+        let Some(directory) = self.directory.take() else { return };
+        let users = if std::thread::panicking() { Vec::new() } else { remaining_users(directory.path()) };
+        if std::thread::panicking() || !users.is_empty() {
             let kept = directory.keep();
             eprintln!("kept {}; what ran there:", kept.display());
             for command in self.commands.borrow().iter() {
                 eprintln!("  {command}");
             }
         }
+        assert!(users.is_empty(), "processes of the test still run: {users:?}");
     }
+}
+
+/// Waits until no process works in the directory or has a file of it mapped: a trace grows until its last process has ended, and a
+/// directory that grows cannot be removed. Returns those that still do after a while, as `PID COMMAND`.
+fn remaining_users(directory: &Path) -> Vec<String> {
+    let deadline = Instant::now() + PATIENCE / 10;
+    loop {
+        let users: Vec<String> = fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()) && uses(name, directory))
+            .map(|pid| format!("{pid} {}", fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end()))
+            .collect();
+        if users.is_empty() || Instant::now() > deadline {
+            return users;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether the process works in the directory or has a file of it mapped. One that has ended does neither.
+fn uses(pid: &str, directory: &Path) -> bool {
+    let process = Path::new("/proc").join(pid);
+    let works_there = fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory));
+    let path = directory.as_os_str().as_encoded_bytes();
+    works_there || fs::read(process.join("maps")).is_ok_and(|maps| memchr::memmem::find(&maps, path).is_some())
 }
 
 /// A command that is being put together.
