@@ -32,8 +32,10 @@ pub static CONTROL: ControlPage = ControlPage { page: UnsafeCell::new([0; PAGE])
 pub const CHANGES_OFFSET: usize = CONTROL_OFFSET + offset_of!(ControlWords, changes);
 
 /// 1 while the page is that of a trbuf.
+#[unsafe(link_section = "inherited")]
 static IS_MAPPED: AtomicU32 = AtomicU32::new(0);
 /// What the page has while another one is put in its place.
+#[unsafe(link_section = "inherited")]
 static KEPT: ControlWords = ControlWords::new();
 
 const _: () = assert!(CONTROL_OFFSET.is_multiple_of(align_of::<ControlWords>()) && size_of::<ControlPage>() == PAGE);

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use spec::EventId;
 use spec::tables::EVENTS;
 
-use crate::sys::{Errno, Hold, Once, PoolHead, Result, parent_id, process_id, shares_memory};
+use crate::sys::{Errno, Hold, INHERITED, Once, PoolHead, Result, parent_id, process_id, shares_memory};
 
 /// How many places there are for switches.
 pub const SWITCHES: usize = 128;
@@ -137,6 +137,12 @@ pub struct ProcessState {
     pub recording_ended: AtomicU32,
     /// The last generation of settings that trinfo has.
     pub described_generation: AtomicU32,
+    /// The right to write to trinfo.
+    pub writing_info: Hold,
+    /// When trinfo was last written to, a reading of the clock.
+    pub info_written_at: AtomicU64,
+    /// 1 if trinfo's lines of mappings are the parent's, and this process has not read its own mappings.
+    pub has_parents_maps: AtomicU32,
 }
 
 // SAFETY: zero is valid for all words of the page, and the state in which the kernel leaves them in a child.
@@ -267,15 +273,12 @@ pub fn sandboxed() -> Option<Errno> {
     (cause != 0).then_some(Errno(cause as i32))
 }
 
-/// The PID of the process that was initialised last, or has begun to be: this one, or the one that it was forked from.
-pub static LAST_PID: AtomicU32 = AtomicU32::new(0);
-
 /// Whether the memory with the page is this process's own, and not that of a process whose vfork child this is. Such a child must not
 /// write its PID where its parent will read its own, also if a signal handler has made it while that is being initialised.
 pub fn owns_memory() -> bool {
     match PROCESS.owner.load(Relaxed) {
         // The page of the process that was initialised last has an owner, so that its children's is their own.
-        0 if parent_id() == LAST_PID.load(Relaxed) => true,
+        0 if parent_id() == INHERITED.last_pid.load(Relaxed) => true,
         // Another owner's PID may be what a forked child has stored when it returned into its parent's work.
         owner => owner != 0 && owner == process_id() || !shares_memory(),
     }
@@ -304,8 +307,6 @@ pub struct WorkingProcess {
 
 /// How many places there are for what the work of a process is done in ([`of_process`]).
 pub const PLACES: usize = 4;
-/// The place of this process.
-static PLACE: AtomicU32 = AtomicU32::new(0);
 
 /// The process's own among the places for what its work is done in. A child has another one than its parent: when it returns into
 /// the parent's work, what that still stores is not in the child's.
@@ -315,7 +316,7 @@ pub fn of_process<T>(of_each: &[T; PLACES], process: WorkingProcess) -> &T {
 
 /// Lets this process have another place: a forked child than its parent, or one that begins work anew to which it may still return.
 pub fn change_place() {
-    PLACE.fetch_add(1, Relaxed);
+    INHERITED.place.fetch_add(1, Relaxed);
 }
 
 impl WorkingProcess {
@@ -324,7 +325,7 @@ impl WorkingProcess {
 
     /// The calling process, which has been found to be initialised.
     pub fn current() -> WorkingProcess {
-        WorkingProcess { id: id(), place: PLACE.load(Relaxed) }
+        WorkingProcess { id: id(), place: INHERITED.place.load(Relaxed) }
     }
 
     /// The process ID, also in a child.

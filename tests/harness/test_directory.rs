@@ -115,7 +115,9 @@ fn remaining_users(directory: &Path) -> Vec<String> {
             .unwrap()
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
             .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()) && uses(name, directory))
-            .map(|pid| format!("{pid} {}", fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end()))
+            .map(|pid| {
+                format!("{pid} {}", fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end())
+            })
             .collect();
         if users.is_empty() || Instant::now() > deadline {
             return users;

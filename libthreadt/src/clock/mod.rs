@@ -71,6 +71,11 @@ pub fn check() -> bool {
     counter::check(by_vdso)
 }
 
+/// Whether the counter gives the times, now that it has been checked.
+pub fn uses_counter() -> bool {
+    check() && counter::is_used()
+}
+
 /// What times are read from, for `trinfo`: the processor's counter, the vDSO, or the system call.
 pub fn source() -> &'static [u8] {
     if counter::is_used() {

@@ -1,23 +1,20 @@
 //! Initialises the library in a process: in the program at the first hook, in a forked child at the child's first hook.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 use super::files::prepare_files;
 use crate::clock;
 use crate::config::{self, CONFIG};
 use crate::control;
 use crate::glibc::{self, next_functions};
-use crate::process_state::{self, LAST_PID, PROCESS, ProcessState, SWITCHES, Switch, is_initialised};
+use crate::process_state::{self, PROCESS, ProcessState, SWITCHES, Switch, is_initialised};
 use crate::storage::{self, thread_local};
-use crate::sys::{self, Once, Reentry, SetOnce, diagnostics, memory_group, seccomp, thread_word};
+use crate::sys::{self, INHERITED, Once, Reentry, SetOnce, diagnostics, memory_group, seccomp, thread_word};
 use crate::trace_dir::{directory, info_file};
 use crate::unwind;
 
 /// The library has read its environment, in this process or in one that it was forked from.
 static CONFIGURED: Once = Once::new();
-
-/// The number of the initialisation that began last, in this process or in one that it was forked from.
-static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// The switches of a process in which recording begins.
 static CONFIGURED_SWITCHES: SetOnce<[Switch; SWITCHES]> = SetOnce::new([Switch::OFF; SWITCHES]);
@@ -104,7 +101,7 @@ pub fn initialise() -> bool {
         }
         PROCESS.initialised_at.store(now, Relaxed);
         PROCESS.pid.store(pid, Relaxed);
-        LAST_PID.store(pid, Relaxed);
+        INHERITED.last_pid.store(pid, Relaxed);
         PROCESS.write_through.store(u32::from(CONFIG.get().unbuffered), Relaxed);
         for (index, switch) in CONFIGURED_SWITCHES.get().iter().enumerate() {
             process_state::set_switch(index, *switch);
@@ -122,7 +119,7 @@ pub fn initialise() -> bool {
 /// has got one.
 fn begin_numbered() -> Option<u64> {
     let before = PROCESS.initialisation.load(Relaxed);
-    let number = 1 + LAST_NUMBER.fetch_add(1, Relaxed);
+    let number = 1 + INHERITED.last_initialisation.fetch_add(1, Relaxed);
     PROCESS.initialisation.compare_exchange(before, number, Relaxed, Relaxed).is_ok().then_some(number)
 }
 
@@ -176,7 +173,7 @@ fn configure() {
 /// notes nothing when it returns here.
 fn note_parent(pid: u32, is_current: impl Fn() -> bool) {
     if PROCESS.owner.load(Relaxed) != owner_of(pid) {
-        let parent = LAST_PID.load(Relaxed);
+        let parent = INHERITED.last_pid.load(Relaxed);
         let has_begun = PROCESS.has_begun_trace.load(Relaxed);
         process_state::wipe_left_by_parent(&is_current);
         if !is_current() {
@@ -188,7 +185,7 @@ fn note_parent(pid: u32, is_current: impl Fn() -> bool) {
         process_state::change_place();
         // Before the next: who finds that the process initialised last is its parent takes a page without an owner for its own.
         PROCESS.owner.store(owner_of(pid), Relaxed);
-        LAST_PID.store(pid, Relaxed);
+        INHERITED.last_pid.store(pid, Relaxed);
     }
 }
 

@@ -1,7 +1,8 @@
 //! The contents of trinfo: what is known of the process, so that its trace can be understood later and elsewhere.
 
+use core::cell::Cell;
 use core::ffi::{CStr, c_char};
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use spec::EventSet;
 use spec::info::RINGS_REUSED;
@@ -17,16 +18,16 @@ use crate::sys::{self, SetOnce, UnknownClockError, path};
 use crate::trace_dir::info_file::{self, InfoWriter, time_text};
 use crate::trace_dir::{command_line, executable_maps, identity, interned_names};
 
-static SCRATCH: SetOnce<[u8; 4096]> = SetOnce::new([0; 4096]);
+/// The path of the program, once it has been asked for.
+static EXECUTABLE: SetOnce<[u8; 4096]> = SetOnce::new([0; 4096]);
+static EXECUTABLE_LENGTH: AtomicUsize = AtomicUsize::new(0);
 
-/// When this process's trinfo was last written to, a reading of the clock.
-static LAST_WRITTEN: AtomicU64 = AtomicU64::new(0);
 /// Reading the mappings takes 50 microseconds or so; it is done at most once in this time.
-const REFRESH_NS: u64 = 1_000_000_000;
+const REFRESH_NS: u64 = executable_maps::REFRESH_NS;
 
 /// At the first record: writes everything that is known.
 pub fn write_at_first_record() {
-    LAST_WRITTEN.store(clock::now_fenced(), Relaxed);
+    PROCESS.info_written_at.store(clock::now_fenced(), Relaxed);
     info_file::append(write_everything);
 }
 
@@ -38,7 +39,12 @@ fn write_everything(writer: &mut InfoWriter) {
 
 /// Appends what `content` writes; where trinfo was removed, behind everything that is known.
 fn append(content: impl FnOnce(&mut InfoWriter)) {
-    info_file::append(|writer| {
+    append_if(|| true, content);
+}
+
+/// The same, unless `is_needed` says that there is nothing to write.
+fn append_if(is_needed: impl FnOnce() -> bool, content: impl FnOnce(&mut InfoWriter)) {
+    info_file::append_if(is_needed, |writer| {
         if writer.is_anew() {
             PROCESS.described_generation.store(0, Relaxed);
             write_everything(writer);
@@ -79,8 +85,8 @@ pub fn describe_code(address: u64, time: u64) {
 /// Before records are written to their file: writes what is new, unless that was done less than a second ago.
 pub fn write_at_flush() {
     let now = clock::now_fenced();
-    if may_write() && now.saturating_sub(LAST_WRITTEN.load(Relaxed)) >= REFRESH_NS {
-        LAST_WRITTEN.store(now, Relaxed);
+    if may_write() && now.saturating_sub(PROCESS.info_written_at.load(Relaxed)) >= REFRESH_NS {
+        PROCESS.info_written_at.store(now, Relaxed);
         append(|writer| {
             executable_maps::write_new(writer);
             interned_names::write_new(writer);
@@ -97,13 +103,35 @@ fn may_write() -> bool {
 /// Lets [`write_at_flush`] do nothing from now on: when it does something depends on the time.
 #[cfg(test)]
 pub fn never_write_at_flush() {
-    LAST_WRITTEN.store(u64::MAX, Relaxed);
+    PROCESS.info_written_at.store(u64::MAX, Relaxed);
 }
 
-/// At the process's end: writes what is new, what the rings have overwritten, and how many records were lost.
+/// Before a fork: what the child need not ask for then.
+pub fn look_before_fork() {
+    if PROCESS.files.is_done() && may_write() {
+        info_file::in_turn(executable_maps::look_before_fork);
+    }
+}
+
+/// At the process's end: writes what is new, what the rings have overwritten, and how many records were lost. Of a process that has
+/// ended soon after it began, as many forked children have, there is mostly nothing of this.
 pub fn write_at_exit() {
-    append(|writer| {
-        executable_maps::write_last(writer);
+    let maps_may_have_changed = Cell::new(true);
+    let is_needed = || {
+        maps_may_have_changed.set(executable_maps::may_have_changed());
+        let is_old = clock::now_fenced().saturating_sub(PROCESS.info_written_at.load(Relaxed)) >= REFRESH_NS;
+        maps_may_have_changed.get()
+            || is_old
+            || interned_names::has_last()
+            || command_line::has_changed()
+            || control::changes() != 0
+            || slot_layout().is_ring()
+            || lost_records() != 0
+    };
+    append_if(is_needed, |writer| {
+        if maps_may_have_changed.get() {
+            executable_maps::write_new(writer);
+        }
         interned_names::write_last(writer);
         command_line::write_if_changed(writer);
         write_changed_events(writer);
@@ -158,11 +186,7 @@ fn describe(writer: &mut InfoWriter) {
         writer.number("forked_from", forked_from.into());
     }
     writer.number("pidns", identity::pid_namespace());
-    // SAFETY: the one writer of trinfo calls this.
-    let scratch = unsafe { SCRATCH.get_mut() };
-    if let Ok(length) = path::read_link(c"/proc/self/exe", scratch) {
-        writer.line("exe", scratch.get(..length).unwrap_or(b""));
-    }
+    describe_executable(writer);
     if let Ok(name) = sys::process_name() {
         writer.line("comm", text(&name));
     }
@@ -183,6 +207,18 @@ fn describe(writer: &mut InfoWriter) {
     }
     for (_, name) in object_words::LAYOUTS.iter().filter(|(layout, _)| !object_words::knows(*layout)) {
         writer.note(&[b"the layout of this libc's ", name, b" is not known: columns read from it are 0"]);
+    }
+}
+
+/// Writes the path of the program. A forked child has its parent's.
+fn describe_executable(writer: &mut InfoWriter) {
+    // SAFETY: the one writer of trinfo calls this.
+    let path = unsafe { EXECUTABLE.get_mut() };
+    if EXECUTABLE_LENGTH.load(Relaxed) == 0 {
+        EXECUTABLE_LENGTH.store(path::read_link(c"/proc/self/exe", path).unwrap_or(0), Relaxed);
+    }
+    if let Some(path) = path.get(..EXECUTABLE_LENGTH.load(Relaxed)).filter(|path| !path.is_empty()) {
+        writer.line("exe", path);
     }
 }
 

@@ -7,7 +7,7 @@ use spec::id;
 
 use super::result::errno;
 use crate::config::detail;
-use crate::first_use::after_fork_in_child;
+use crate::first_use::{after_fork_in_child, process_info};
 use crate::lifecycle::{self, Daemon};
 use crate::process_state::PROCESS;
 use crate::recorder::records;
@@ -20,6 +20,9 @@ const DAEMON: u64 = 6;
 /// Forks by `call_next`.
 pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     put_entry_record(kind, caller);
+    if records(id::PROC_BEGIN) {
+        process_info::look_before_fork();
+    }
     // Before: a handler of `pthread_atfork` may make the child's first hooked call.
     descriptor_table::note_fork();
     let (child, is_child) = if kind == DAEMON {

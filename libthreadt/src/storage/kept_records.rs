@@ -152,9 +152,13 @@ pub fn read_next(after: u64, read: impl FnOnce(Kept)) -> Option<u64> {
 
 /// Lets the records be taken again that threads which are `gone` were putting somewhere else, or have left by a jump.
 pub fn take_back(is_gone: impl Fn(u32) -> bool) {
+    let since = PROCESS.kept_since.load(Relaxed);
+    if since == 0 {
+        return;
+    }
     for entry in &RECORDS {
         let number = entry.number.load(Relaxed);
-        let is_own = number & !TAKEN > PROCESS.kept_since.load(Relaxed);
+        let is_own = number & !TAKEN > since;
         if number & TAKEN != 0 && is_own && is_gone(entry.lwp.load(Relaxed)) {
             let _ = entry.number.compare_exchange(number, number & !TAKEN, Relaxed, Relaxed);
         }

@@ -75,5 +75,8 @@ pub fn that_was_set_aside() -> Option<Slot> {
 
 /// The child has forgotten it.
 pub fn forget_set_aside() {
-    SET_ASIDE.store(null_mut(), Relaxed);
+    // What is not there is not written to: the kernel would copy its page for the child.
+    if that_was_set_aside().is_some() {
+        SET_ASIDE.store(null_mut(), Relaxed);
+    }
 }

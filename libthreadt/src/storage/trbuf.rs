@@ -31,7 +31,10 @@ pub fn make(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProcess) 
     set_slot_layout(owner.layout);
     let slots = if generation != 0 || slot_layout().is_ring() { 0 } else { SPARE_SLOTS as usize };
     let size = SLOTS_OFFSET + slots * slot_layout().slot_size();
-    let (header, in_file, slots) = match fd.reserve(0, size as u64).and_then(|()| fd.map(0, size, true)) {
+    // A spare one has been reserved as far as this by who made it.
+    let is_reserved = fd.stat().is_ok_and(|stat| stat.st_size as usize >= size);
+    let reserved = if is_reserved { Ok(()) } else { fd.reserve(0, size as u64) };
+    let (header, in_file, slots) = match reserved.and_then(|()| fd.map(0, size, true)) {
         Ok(header) => (header, true, slots),
         // The host has closed it: this is tried again with another one.
         Err(Errno(libc::EBADF)) => return Err(Errno(libc::EBADF)),
@@ -296,7 +299,8 @@ pub fn forget(interrupted: Option<Slot>) {
         }
     };
     interrupted.iter().copied().for_each(end_write);
-    if FOREIGN_WRITERS.swap(0, Relaxed) != 0 {
+    if FOREIGN_WRITERS.load(Relaxed) != 0 {
+        FOREIGN_WRITERS.store(0, Relaxed);
         for_each_slot(end_write);
     }
     let mut replaced = Replaced::NONE;

@@ -67,14 +67,12 @@ impl Fd {
 
     /// The same file by a number that the host's next files do not get ([`Fd::keep_apart`]). `EBADF` if the host has taken
     /// the number that it had.
-    pub(super) fn kept_apart(self) -> Result<Fd> {
-        let mut fd = self.unless_replaced()?;
-        fd.keep_apart();
-        Ok(fd)
+    pub(super) fn kept_apart(mut self) -> Result<Fd> {
+        if self.keep_apart() { Ok(self) } else { self.unless_replaced() }
     }
 
     /// The same, or `EBADF` if the host has taken its number.
-    fn unless_replaced(self) -> Result<Fd> {
+    pub(super) fn unless_replaced(self) -> Result<Fd> {
         if self.was_replaced() {
             self.forget();
             return Err(Errno(libc::EBADF));
@@ -125,17 +123,15 @@ impl Fd {
     /// nor do two threads of ours, which have different notes and so begin at different numbers.
     ///
     /// The kernel's table does not grow for that: to let it grow takes milliseconds in a process of several threads.
-    pub fn keep_apart(&mut self) {
+    ///
+    /// Returns whether it has got another number: then the host had not taken the one before.
+    pub fn keep_apart(&mut self) -> bool {
         /// The least size of the kernel's table. From 128 on the sizes are powers of two.
         const TABLE: u32 = 64;
         let table = (self.number as u32 + 1).max(TABLE).next_power_of_two();
         let least = table as c_int - open_files::PLACES as c_int;
-        if self.number < least
-            && let Some(note) = self.note
-        {
-            let wanted = least + note.place();
-            let _ = self.move_to(wanted, false);
-        }
+        let place = self.note.map(Note::place).filter(|_| self.number < least);
+        place.is_some_and(|place| self.move_to(least + place, false).is_ok())
     }
 
     /// The file is not this thread's any more: a handler that has interrupted it has forked a child which shares the table of

@@ -226,7 +226,8 @@ pub fn with_numbers<T>(numbers: Numbers, lwp: u32, change: impl Fn() -> T, is_bu
 
 /// Forgets what other threads have announced, in a forked child.
 pub fn forget() {
-    for announcement in &ANNOUNCEMENTS.0 {
+    // What there is none of is not written to: the kernel would copy its page.
+    for announcement in ANNOUNCEMENTS.0.iter().filter(|announcement| announcement.word.load(SeqCst) != 0) {
         announcement.word.store(0, SeqCst);
         announcement.began.store(u64::MAX, SeqCst);
     }

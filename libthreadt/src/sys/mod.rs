@@ -10,8 +10,9 @@ pub mod file_size;
 pub mod function_symbols;
 mod hold;
 pub mod host_numbers;
+mod inherited;
 #[cfg(test)]
-pub mod interleaving;
+mod interleaving;
 mod memory;
 pub mod memory_group;
 mod once;
@@ -44,6 +45,7 @@ pub use copied_files::{close_inherited, leave_table};
 pub use decimal::decimal;
 pub use fd::Fd;
 pub use hold::Hold;
+pub use inherited::INHERITED;
 #[cfg(test)]
 pub use interleaving::observable_step;
 pub use memory::{

@@ -89,6 +89,10 @@ impl Once {
     // Not inlined: a call within the work then has its stack below this one.
     #[inline(never)]
     fn run_or_wait(&self, for_sleepers: bool, reentry: Reentry, work: impl FnOnce() -> bool) -> bool {
+        // First, without the right to change it: the kernel would copy its page for a forked child.
+        if self.is_done() {
+            return true;
+        }
         let (me, here) = (thread_id(), stack_pointer());
         let mut progress = Progress::default();
         for _ in 0..WAITS {

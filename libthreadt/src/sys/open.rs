@@ -78,7 +78,7 @@ pub fn repeat_if_closed<T>(mut work: impl FnMut() -> Result<T>) -> Result<T> {
 
 /// Reads the beginning of a file of `/proc` into `buffer`; returns how many bytes.
 pub fn read_proc(path: &CStr, buffer: &mut [u8]) -> Result<usize> {
-    repeat_if_closed(|| Fd::open_proc(path)?.read(buffer))
+    repeat_if_closed(|| Fd::open_proc_briefly(path)?.read(buffer))
 }
 
 impl Errno {
@@ -92,6 +92,11 @@ impl Fd {
     /// Opens a file of `/proc` for reading.
     pub fn open_proc(path: &CStr) -> Result<Fd> {
         Fd::open(path, libc::O_RDONLY, 0)
+    }
+
+    /// The same for a file that will be open for a few microseconds: it keeps the number that the kernel has given it.
+    pub fn open_proc_briefly(path: &CStr) -> Result<Fd> {
+        Fd::open_inode(path, libc::O_RDONLY, 0, 0, thread_id())?.unless_replaced()
     }
 
     /// Opens a directory, to list it.
@@ -110,7 +115,9 @@ impl Fd {
         // It is empty, and nobody else's. Only root can, and only root needs to.
         let is_given = wanted != u32::MAX && wanted != stat.st_uid && fd.set_owner(wanted).is_ok();
         let owner = if is_given { wanted } else { stat.st_uid };
-        OWNER_OF_NEW_FILES.store(owner, Relaxed);
+        if OWNER_OF_NEW_FILES.load(Relaxed) != owner {
+            OWNER_OF_NEW_FILES.store(owner, Relaxed);
+        }
         Ok((fd, FileIdentity { owner, ..identity(&stat) }))
     }
 

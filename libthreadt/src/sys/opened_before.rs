@@ -10,6 +10,10 @@ static NUMBERS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 /// The greatest that it has had.
 static GREATEST: AtomicI32 = AtomicI32::new(0);
 static INODES: InodeSet = InodeSet([const { AtomicU64::new(0) }; 2048]);
+/// Inode numbers that are not in [`INODES`] yet. A forked child opens a few files: each would change one or two pages there, which the
+/// kernel then copies for the child.
+#[unsafe(link_section = "inherited")]
+static RECENT: [AtomicU64; 32] = [const { AtomicU64::new(0) }; 32];
 
 /// Notes that this library has had this number.
 pub fn add_number(number: c_int) {
@@ -33,12 +37,27 @@ pub fn used_numbers() -> impl Iterator<Item = c_int> {
 
 /// Notes that this library opens the file with this inode number, or has just opened it.
 pub fn add_inode(inode: u64) {
+    let known = |word: &AtomicU64| word.load(Relaxed) == inode;
+    // ORDERING: Relaxed; a forked child has seen what its parent's threads had done before the kernel copied the memory.
+    let store = |word: &AtomicU64| {
+        let is_free = word.load(Relaxed) == 0;
+        is_free && word.compare_exchange(0, inode, Relaxed, Relaxed).is_ok()
+    };
+    if RECENT.iter().any(known) || INODES.may_have(inode) || RECENT.iter().any(store) {
+        return;
+    }
     INODES.add(inode);
+    for word in &RECENT {
+        let other = word.load(Relaxed);
+        INODES.add(other);
+        // Only now: at any moment it is in one of both.
+        let _ = word.compare_exchange(other, 0, Relaxed, Relaxed);
+    }
 }
 
 /// Whether this library may have opened the file with this inode number.
 pub fn has_opened(inode: u64) -> bool {
-    INODES.may_have(inode)
+    RECENT.iter().any(|word| word.load(Relaxed) == inode) || INODES.may_have(inode)
 }
 
 /// Two bits for each inode number, which others may share: of a million files of the host's less than one does that when this
@@ -68,6 +87,13 @@ impl InodeSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_that_was_opened_is_known() {
+        let opened = || (1u64 << 41..).step_by(7).take(10 * RECENT.len());
+        opened().for_each(add_inode);
+        assert!(opened().all(has_opened));
+    }
 
     #[test]
     fn only_what_was_opened_is_known() {

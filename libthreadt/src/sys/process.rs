@@ -67,8 +67,12 @@ static BORROWED: AtomicU64 = AtomicU64::new(0);
 
 /// In a forked child: uses files as before, if a signal handler has forked it from within [`as_file_system_user`].
 pub fn end_borrowed_user() {
-    let borrowed = BORROWED.swap(0, Relaxed);
-    if borrowed != 0 && file_system_user() == Some((borrowed >> 32) as u32) {
+    let borrowed = BORROWED.load(Relaxed);
+    if borrowed == 0 {
+        return;
+    }
+    BORROWED.store(0, Relaxed);
+    if file_system_user() == Some((borrowed >> 32) as u32) {
         // SAFETY: no memory is involved.
         let _ = unsafe { call(libc::SYS_setfsuid, [borrowed as u32 as usize]) };
     }

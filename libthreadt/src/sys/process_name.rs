@@ -4,10 +4,13 @@ use core::ffi::c_char;
 
 use super::call::Result;
 use super::open::read_proc;
-use super::process::thread_name;
+use super::process::{process_id, thread_id, thread_name};
 
 /// The name of the process, which is that of its main thread, NUL-terminated. Without /proc it is the calling thread's.
 pub fn process_name() -> Result<[c_char; 16]> {
+    if thread_id() == process_id() {
+        return thread_name();
+    }
     let mut name = [0; 16];
     // The kernel puts a line feed behind a name of at most 15 bytes, which may have some itself.
     match read_proc(c"/proc/self/comm", &mut name).map(|length| name.get_mut(..length).and_then(<[u8]>::last_mut)) {

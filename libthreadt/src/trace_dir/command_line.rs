@@ -1,6 +1,6 @@
 //! The command line in trinfo. Servers change theirs to say what a process does: `nginx: worker process`.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use super::info_file::{InfoWriter, nonzero_hash};
 use crate::sys::{Fd, SetOnce};
@@ -9,26 +9,67 @@ static TEXT: SetOnce<[u8; 4096]> = SetOnce::new([0; 4096]);
 /// The hash of the beginning, as much as [`TEXT`] holds, of the command line that trinfo has; 0 if it has none.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
-/// Writes the command line to a trinfo that has none of this program.
+/// How much of [`TEXT`] is the whole command line as it was last read; 0 if that is not known.
+static LENGTH: AtomicUsize = AtomicUsize::new(0);
+
+/// Writes the command line to a trinfo that has none of this program. A forked child takes its parent's: few change theirs as soon as
+/// that, and [`write_if_changed`] finds out.
 pub fn write(writer: &mut InfoWriter) {
-    WRITTEN.store(0, Relaxed);
-    write_if_changed(writer);
+    // SAFETY: the one writer of trinfo calls this.
+    let text = unsafe { TEXT.get_mut() };
+    match text.get_mut(..LENGTH.load(Relaxed)) {
+        Some(known) if !known.is_empty() => write_line(writer, known, None),
+        _ => {
+            WRITTEN.store(0, Relaxed);
+            write_if_changed(writer);
+        }
+    }
 }
 
 /// Writes the command line if it is another one than trinfo has.
 pub fn write_if_changed(writer: &mut InfoWriter) {
     // SAFETY: the one writer of trinfo calls this.
-    let text = unsafe { TEXT.get_mut() };
-    let Ok(file) = Fd::open_proc(c"/proc/self/cmdline") else { return };
-    let mut length = file.read(text).unwrap_or(0);
-    let hash = nonzero_hash(text.get(..length).unwrap_or(b""));
-    if WRITTEN.load(Relaxed) == hash {
-        return;
+    if let Some((file, text)) = unsafe { begin_reading() }
+        && WRITTEN.load(Relaxed) != nonzero_hash(text)
+    {
+        write_line(writer, text, Some(file));
     }
-    WRITTEN.store(hash, Relaxed);
+}
+
+/// Whether the command line is another one than trinfo has.
+pub fn has_changed() -> bool {
+    // SAFETY: the one writer of trinfo calls this.
+    let begun = unsafe { begin_reading() };
+    begun.is_some_and(|(_, text)| WRITTEN.load(Relaxed) != nonzero_hash(text))
+}
+
+/// Opens the file, and reads the beginning.
+///
+/// # Safety
+/// The one writer of trinfo may call this, when it does not use the bytes of an earlier call any more.
+unsafe fn begin_reading() -> Option<(Fd, &'static mut [u8])> {
+    // SAFETY: the caller's.
+    let text = unsafe { TEXT.get_mut() };
+    let file = Fd::open_proc_briefly(c"/proc/self/cmdline").ok()?;
+    LENGTH.store(0, Relaxed);
+    let length = file.read(text).unwrap_or(0);
+    // Else there may be more.
+    if length < text.len() {
+        LENGTH.store(length, Relaxed);
+    }
+    Some((file, text.get_mut(..length)?))
+}
+
+/// Writes the line; `text` is its beginning, and `file` has the rest.
+fn write_line(writer: &mut InfoWriter, text: &mut [u8], file: Option<Fd>) {
+    let hash = nonzero_hash(text);
+    if WRITTEN.load(Relaxed) != hash {
+        WRITTEN.store(hash, Relaxed);
+    }
     writer.raw(b"cmdline ");
     // Each argument ends with a NUL; the last NUL is not written.
     let mut ended = false;
+    let mut length = text.len();
     while length > 0 {
         for &byte in text.get(..length).unwrap_or(b"") {
             if ended {
@@ -39,7 +80,7 @@ pub fn write_if_changed(writer: &mut InfoWriter) {
                 writer.escaped(&[byte]);
             }
         }
-        length = file.read(text).unwrap_or(0);
+        length = file.as_ref().map_or(0, |file| file.read(text).unwrap_or(0));
     }
     writer.raw(b"\n");
 }

@@ -7,7 +7,8 @@
 //! gone, with the times from which that holds: new mappings were there before it, and those that are gone not after it.
 //!
 //! Forked children mostly have their parent's mappings, and many children live for less time than all this takes. So the
-//! lines are kept, and a child whose executable mappings have the same size as its parent's takes them over.
+//! lines are kept, and a child whose executable mappings have the same size as its parent's takes them over. It asks for the size
+//! unless that was done less than [`REFRESH_NS`] ago, as its parent does not read its mappings more often, either.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -19,6 +20,7 @@ use super::info_file::{InfoWriter, hex_digit, hex_number, time_text};
 use super::met_code;
 use super::present_lines::PresentLines;
 use crate::clock;
+use crate::process_state::PROCESS;
 use crate::sys::{self, Fd, SetOnce};
 
 static PRESENT_LINES: SetOnce<PresentLines> = SetOnce::new(PresentLines::new());
@@ -30,8 +32,10 @@ static KEPT_LINES: SetOnce<[u8; 16 * 1024]> = SetOnce::new([0; 16 * 1024]);
 static KEPT_LENGTH: AtomicUsize = AtomicUsize::new(0);
 /// The size of all executable mappings, KiB, when they were last read; 0 if unknown, or while they are read.
 static SIZE_AT_LAST_READ: AtomicU64 = AtomicU64::new(0);
-/// trinfo's lines are the parent's, and this process has not read its own mappings.
-static ARE_PARENTS: AtomicBool = AtomicBool::new(false);
+/// When they were found to have that size last, a reading of the clock; here or in the process that this one was forked from.
+static SEEN_AT: AtomicU64 = AtomicU64::new(0);
+/// For how long nothing is read anew.
+pub const REFRESH_NS: u64 = 1_000_000_000;
 
 /// How often the mappings are read because libraries are closed: readings must not take the program's time for ever.
 const READINGS_MAX: u32 = 4096;
@@ -48,9 +52,9 @@ static IS_PARTIAL_WRITTEN: AtomicBool = AtomicBool::new(false);
 /// Writes the lines of all mappings, to a trinfo that has none.
 pub fn write_all(writer: &mut InfoWriter) {
     if let Some(lines) = KEPT_LINES.get().get(..KEPT_LENGTH.load(Relaxed))
-        && has_size_of_last_read()
+        && (was_just_seen() || has_size_of_last_read())
     {
-        ARE_PARENTS.store(true, Relaxed);
+        PROCESS.has_parents_maps.store(1, Relaxed);
         return writer.raw(lines);
     }
     // SAFETY: the one writer of trinfo calls this.
@@ -62,10 +66,16 @@ pub fn write_all(writer: &mut InfoWriter) {
     write_new(writer);
 }
 
-/// At the process's end: writes the lines that are not there yet.
-pub fn write_last(writer: &mut InfoWriter) {
-    if !(ARE_PARENTS.load(Relaxed) && has_size_of_last_read()) {
-        write_new(writer);
+/// Whether there may be something to write, so that at the process's end [`write_new`] is to be called.
+pub fn may_have_changed() -> bool {
+    PROCESS.has_parents_maps.load(Relaxed) == 0 || !has_size_of_last_read()
+}
+
+/// Before a fork: asks for the size, unless that was done a moment ago, so that each of many children need not.
+pub fn look_before_fork() {
+    let now = clock::now_fenced();
+    if !was_just_seen() && has_size_of_last_read() {
+        SEEN_AT.store(now, Relaxed);
     }
 }
 
@@ -153,6 +163,12 @@ fn has_size_of_last_read() -> bool {
     size != 0 && executable_size(unsafe { TEXT.get_mut() }) == Some(size)
 }
 
+/// Whether [`has_size_of_last_read`] needs no asking.
+fn was_just_seen() -> bool {
+    let passed = clock::now_fenced().saturating_sub(SEEN_AT.load(Relaxed));
+    SIZE_AT_LAST_READ.load(Relaxed) != 0 && passed < REFRESH_NS
+}
+
 /// The size of all executable mappings, KiB: the kernel divides it between the program and its libraries. `text` is
 /// overwritten.
 fn executable_size(text: &mut [u8]) -> Option<u64> {
@@ -177,7 +193,7 @@ pub fn write_new(writer: &mut InfoWriter) {
 
 /// As [`write_new`]; `met` is an address with code and a time at which it was there.
 fn write_reading(writer: &mut InfoWriter, met: Option<(u64, u64)>) {
-    ARE_PARENTS.store(false, Relaxed);
+    PROCESS.has_parents_maps.store(0, Relaxed);
     SIZE_AT_LAST_READ.store(0, Relaxed);
     write_partial(writer);
     // SAFETY: the one writer of trinfo calls this.
@@ -239,6 +255,7 @@ fn write_reading(writer: &mut InfoWriter, met: Option<(u64, u64)>) {
             lines.unmap(range);
         });
         SIZE_AT_LAST_READ.store(size.unwrap_or(0), Relaxed);
+        SEEN_AT.store(began, Relaxed);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{self, Once, SetOnce, decimal};
+use crate::sys::{self, INHERITED, Once, SetOnce, decimal};
 
 static BOOT_ID: SetOnce<[u8; 36]> = SetOnce::new(UNKNOWN_BOOT);
 /// The boot ID has been read, in this process or in one that it was forked from.
@@ -59,16 +59,33 @@ fn once_per_process(word: &AtomicU64, read: impl Fn() -> u64) -> u64 {
 /// The inode of the PID namespace; 0 if /proc does not have it.
 pub fn pid_namespace() -> u64 {
     once_per_process(&PROCESS.pid_namespace, || {
-        let mut text = [0; 64];
-        // The link reads `pid:[4026531836]`.
-        let length = path::read_link(c"/proc/self/ns/pid", &mut text).unwrap_or(0);
-        leading_number(text.get(5..length).unwrap_or(b""))
+        let parent = PROCESS.forked_from.load(Relaxed);
+        // Where it is in another namespace than its parent, that has the ID 0 there.
+        let is_parents = parent != 0 && INHERITED.namespace_of.load(Relaxed) == parent && sys::parent_id() == parent;
+        let inode = if is_parents { INHERITED.namespace.load(Relaxed) } else { read_pid_namespace() };
+        let id = process_state::id();
+        // A child that a signal handler forks in between finds whose answer it is, or none.
+        INHERITED.namespace_of.store(0, Relaxed);
+        INHERITED.namespace.store(inode, Relaxed);
+        INHERITED.namespace_of.store(id, Relaxed);
+        inode
     })
+}
+
+fn read_pid_namespace() -> u64 {
+    let mut text = [0; 64];
+    // The link reads `pid:[4026531836]`.
+    let length = path::read_link(c"/proc/self/ns/pid", &mut text).unwrap_or(0);
+    leading_number(text.get(5..length).unwrap_or(b""))
 }
 
 /// By how many nanoseconds this process's `CLOCK_MONOTONIC` is ahead of the initial time namespace's. `None` if that is not
 /// known: without /proc, on a kernel without time namespaces, and after an `unshare` that concerns children only.
 pub fn time_namespace_shift() -> Option<i64> {
+    // The kernel gives other namespaces another page for the clock, without words for the counter.
+    if clock::uses_counter() {
+        return Some(0);
+    }
     // The namespace that was asked about last, in this process or in one that it was forked from, and its shift, which
     // does not change while it has processes.
     static ASKED: AtomicU64 = AtomicU64::new(0);

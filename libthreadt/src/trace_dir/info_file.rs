@@ -7,10 +7,10 @@ use spec::names::{FileName, PROCESS_MASK};
 use spec::record::NANOS_PER_SECOND;
 
 use super::{directory, sandbox_spares};
-use crate::process_state::{self, WorkingProcess};
+use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{self, Errno, Fd, FileIdentity, Hold, Result, SetOnce};
+use crate::sys::{self, Errno, Fd, FileIdentity, Result, SetOnce};
 
 /// The open trinfo, with a buffer that is not on a host's stack.
 pub struct InfoWriter {
@@ -38,29 +38,52 @@ static WRITER: SetOnce<InfoWriter> = SetOnce::new(InfoWriter {
     has_failed: false,
     is_anew: false,
 });
-/// The right to use the writer.
-static WRITING: Hold = Hold::new();
 
 /// Appends what `content` writes. Does nothing if a thread (perhaps this one, interrupted) is writing already, or if
 /// the file cannot be opened.
 #[inline(always)]
 pub fn append(content: impl FnOnce(&mut InfoWriter)) {
-    if WRITING.take() {
+    if PROCESS.writing_info.take() {
         append_held(content);
     }
 }
 
-/// The same, but waits up to a second or so for another thread that is writing; whether `content` was called.
+/// The same, but opens the file only if there is something to write, by the answer of `is_needed`, which is called by the one writer.
+#[inline(always)]
+pub fn append_if(is_needed: impl FnOnce() -> bool, content: impl FnOnce(&mut InfoWriter)) {
+    if !PROCESS.writing_info.take() {
+        return;
+    }
+    let process = WorkingProcess::current();
+    if is_needed() {
+        append_held(content);
+    } else if process.is_current() {
+        PROCESS.writing_info.release();
+    }
+}
+
+/// Calls `work` as the one writer, without the file, unless a thread is writing.
+pub fn in_turn(work: impl FnOnce()) {
+    append_if(
+        || {
+            work();
+            false
+        },
+        |_| {},
+    );
+}
+
+/// The same as [`append`], but waits up to a second or so for another thread that is writing; whether `content` was called.
 #[inline(always)]
 pub fn append_in_turn(content: impl FnOnce(&mut InfoWriter)) -> bool {
     const TRIES: u32 = 10_000;
     const PAUSE_NS: i64 = 50_000;
     for _ in 0..TRIES {
-        if WRITING.take() {
+        if PROCESS.writing_info.take() {
             return append_held(content);
         }
         // This thread itself was interrupted by a signal handler.
-        if WRITING.holder().is_some_and(|holder| holder.lwp() == sys::thread_id()) {
+        if PROCESS.writing_info.holder().is_some_and(|holder| holder.lwp() == sys::thread_id()) {
             return false;
         }
         sys::sleep(PAUSE_NS);
@@ -70,7 +93,7 @@ pub fn append_in_turn(content: impl FnOnce(&mut InfoWriter)) -> bool {
 
 #[inline(always)]
 fn append_held(content: impl FnOnce(&mut InfoWriter)) -> bool {
-    // SAFETY: the caller has taken WRITING, which excludes all others.
+    // SAFETY: the caller has taken the right, which excludes all others.
     let writer = unsafe { WRITER.get_mut() };
     // What a jump has left is closed by its note.
     core::mem::forget(writer.fd.take());
@@ -84,39 +107,39 @@ fn append_held(content: impl FnOnce(&mut InfoWriter)) -> bool {
     // A child that returns here may have opened its own since, and closed it.
     if process.is_current() {
         writer.fd = None;
-        WRITING.release();
+        PROCESS.writing_info.release();
     }
     is_open
 }
 
 /// Lets what follows go to the trinfo of the directory to which the process has moved.
 pub fn begin_anew() {
-    if WRITING.take() {
-        // SAFETY: WRITING excludes all others.
+    if PROCESS.writing_info.take() {
+        // SAFETY: the right excludes all others.
         unsafe { WRITER.get_mut() }.known = None;
-        WRITING.release();
+        PROCESS.writing_info.release();
     }
 }
 
 /// Removes the trinfo that this process has made or found.
 pub fn remove() {
-    if !WRITING.take() {
+    if !PROCESS.writing_info.take() {
         return;
     }
-    // SAFETY: WRITING excludes all others.
+    // SAFETY: the right excludes all others.
     let writer = unsafe { WRITER.get_mut() };
     if writer.known.take().is_some() {
         let _ = path::unlink(path::trace_file(&mut writer.path, directory::path(), own_name()));
     }
-    WRITING.release();
+    PROCESS.writing_info.release();
 }
 
 /// Lets the thread that ends the process, or calls exec, write although it has interrupted itself there, perhaps within a line.
 pub fn give_up_own() {
-    if WRITING.holder().is_some_and(|holder| holder.lwp() == sys::thread_id()) {
+    if PROCESS.writing_info.holder().is_some_and(|holder| holder.lwp() == sys::thread_id()) {
         // SAFETY: this thread alone has the right.
         unsafe { WRITER.get_mut() }.has_failed = true;
-        WRITING.release();
+        PROCESS.writing_info.release();
     }
 }
 
@@ -129,7 +152,7 @@ pub fn forget() {
         fd.leave_to_note();
     }
     writer.known = None;
-    WRITING.release();
+    PROCESS.writing_info.release();
 }
 
 /// Opens the trinfo at `path` for appending, or makes it. The first time an existing one is that of the program before

@@ -84,7 +84,7 @@ pub fn store(id: u64, text: &[u8]) {
 
 /// Writes all names, to a trinfo that has none.
 pub fn write_all(writer: &mut InfoWriter) {
-    WRITTEN.iter().for_each(|bits| bits.store(0, Relaxed));
+    forget_written();
     write_new(writer);
 }
 
@@ -109,7 +109,7 @@ pub fn write_new(writer: &mut InfoWriter) {
     }
     if !writer.flush() {
         // Which of them are there is not known: all are written again.
-        WRITTEN.iter().for_each(|bits| bits.store(0, Relaxed));
+        forget_written();
     }
 }
 
@@ -119,6 +119,20 @@ pub fn write_last(writer: &mut InfoWriter) {
     if IS_FULL.load(Relaxed) {
         writer.note(&[b"some names of the program's own events are not here: it has too many"]);
     }
+}
+
+fn forget_written() {
+    // A word that is 0 is not written to: the kernel would copy its page for a forked child.
+    WRITTEN.iter().filter(|bits| bits.load(Relaxed) != 0).for_each(|bits| bits.store(0, Relaxed));
+}
+
+/// Whether [`write_last`] would write something.
+pub fn has_last() -> bool {
+    let is_new = |(place, word): (usize, &AtomicU64)| {
+        let written = WRITTEN.get(place / 64).map_or(0, |bits| bits.load(Relaxed));
+        word.load(Relaxed) != 0 && written >> (place % 64) & 1 == 0
+    };
+    IS_FULL.load(Relaxed) || USED_WORDS.load(Relaxed) != 0 && TABLE.iter().enumerate().any(is_new)
 }
 
 /// Writes new names now, if this process has files and this thread may write.
