@@ -141,6 +141,8 @@ pub struct ProcessState {
     pub writing_info: Hold,
     /// When trinfo was last written to, a reading of the clock.
     pub info_written_at: AtomicU64,
+    /// 1 if the parent had looked before the fork whether its trinfo has all mappings.
+    pub parent_has_looked: AtomicU32,
     /// 1 if trinfo's lines of mappings are the parent's, and this process has not read its own mappings.
     pub has_parents_maps: AtomicU32,
 }

@@ -245,7 +245,7 @@ fn the_new_users_records_are_followed() {
 /// they are in that one's directory. A thread waits for a second, since its maker does not go on before.
 #[test]
 fn a_handler_that_interrupts_the_change_may_make_threads_and_children() {
-    for (way, stride) in [("thread", 12), ("fork", 5)] {
+    for (way, stride) in [("thread", 9), ("fork", 4)] {
         let mut interrupted = 0;
         for step in (5..1_000).step_by(stride) {
             let Some(test) = closed("setuid-interrupted") else { return };

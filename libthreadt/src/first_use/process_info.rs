@@ -23,7 +23,7 @@ static EXECUTABLE: SetOnce<[u8; 4096]> = SetOnce::new([0; 4096]);
 static EXECUTABLE_LENGTH: AtomicUsize = AtomicUsize::new(0);
 
 /// Reading the mappings takes 50 microseconds or so; it is done at most once in this time.
-const REFRESH_NS: u64 = executable_maps::REFRESH_NS;
+const REFRESH_NS: u64 = 1_000_000_000;
 
 /// At the first record: writes everything that is known.
 pub fn write_at_first_record() {
@@ -106,11 +106,13 @@ pub fn never_write_at_flush() {
     PROCESS.info_written_at.store(u64::MAX, Relaxed);
 }
 
-/// Before a fork: what the child need not ask for then.
-pub fn look_before_fork() {
+/// Before a fork: whether trinfo has the mappings that the child will have, so that it need not ask.
+pub fn has_mappings() -> bool {
+    let has_all = Cell::new(false);
     if PROCESS.files.is_done() && may_write() {
-        info_file::in_turn(executable_maps::look_before_fork);
+        info_file::in_turn(|| has_all.set(executable_maps::has_size_of_last_read()));
     }
+    has_all.get()
 }
 
 /// At the process's end: writes what is new, what the rings have overwritten, and how many records were lost. Of a process that has

@@ -20,9 +20,7 @@ const DAEMON: u64 = 6;
 /// Forks by `call_next`.
 pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     put_entry_record(kind, caller);
-    if records(id::PROC_BEGIN) {
-        process_info::look_before_fork();
-    }
+    let has_mappings = records(id::PROC_BEGIN) && process_info::has_mappings();
     // Before: a handler of `pthread_atfork` may make the child's first hooked call.
     descriptor_table::note_fork();
     let (child, is_child) = if kind == DAEMON {
@@ -36,6 +34,7 @@ pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int
         PROCESS.has_begun_trace.store(1, Relaxed);
         after_fork_in_child();
         if records(id::PROC_BEGIN) {
+            PROCESS.parent_has_looked.store(has_mappings.into(), Relaxed);
             // With its slot the thread writes the child's first record, which names the parent.
             recorder::slot_or_claim(1, clock::now_fenced(), &[]);
         }

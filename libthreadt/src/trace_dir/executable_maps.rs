@@ -7,8 +7,8 @@
 //! gone, with the times from which that holds: new mappings were there before it, and those that are gone not after it.
 //!
 //! Forked children mostly have their parent's mappings, and many children live for less time than all this takes. So the
-//! lines are kept, and a child whose executable mappings have the same size as its parent's takes them over. It asks for the size
-//! unless that was done less than [`REFRESH_NS`] ago, as its parent does not read its mappings more often, either.
+//! lines are kept, and a child whose executable mappings have the same size as its parent's takes them over. Who forks asks for
+//! the size, which takes a third less than in the child.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -32,10 +32,6 @@ static KEPT_LINES: SetOnce<[u8; 16 * 1024]> = SetOnce::new([0; 16 * 1024]);
 static KEPT_LENGTH: AtomicUsize = AtomicUsize::new(0);
 /// The size of all executable mappings, KiB, when they were last read; 0 if unknown, or while they are read.
 static SIZE_AT_LAST_READ: AtomicU64 = AtomicU64::new(0);
-/// When they were found to have that size last, a reading of the clock; here or in the process that this one was forked from.
-static SEEN_AT: AtomicU64 = AtomicU64::new(0);
-/// For how long nothing is read anew.
-pub const REFRESH_NS: u64 = 1_000_000_000;
 
 /// How often the mappings are read because libraries are closed: readings must not take the program's time for ever.
 const READINGS_MAX: u32 = 4096;
@@ -52,7 +48,7 @@ static IS_PARTIAL_WRITTEN: AtomicBool = AtomicBool::new(false);
 /// Writes the lines of all mappings, to a trinfo that has none.
 pub fn write_all(writer: &mut InfoWriter) {
     if let Some(lines) = KEPT_LINES.get().get(..KEPT_LENGTH.load(Relaxed))
-        && (was_just_seen() || has_size_of_last_read())
+        && (PROCESS.parent_has_looked.swap(0, Relaxed) != 0 || has_size_of_last_read())
     {
         PROCESS.has_parents_maps.store(1, Relaxed);
         return writer.raw(lines);
@@ -69,14 +65,6 @@ pub fn write_all(writer: &mut InfoWriter) {
 /// Whether there may be something to write, so that at the process's end [`write_new`] is to be called.
 pub fn may_have_changed() -> bool {
     PROCESS.has_parents_maps.load(Relaxed) == 0 || !has_size_of_last_read()
-}
-
-/// Before a fork: asks for the size, unless that was done a moment ago, so that each of many children need not.
-pub fn look_before_fork() {
-    let now = clock::now_fenced();
-    if !was_just_seen() && has_size_of_last_read() {
-        SEEN_AT.store(now, Relaxed);
-    }
 }
 
 /// Before and after a library is closed: as [`write_new`], unless that was done too often.
@@ -157,16 +145,10 @@ pub fn forget_size() {
 
 /// Whether the executable mappings have the size that they had when this process, or the one that it was forked from, last
 /// read them.
-fn has_size_of_last_read() -> bool {
+pub fn has_size_of_last_read() -> bool {
     let size = SIZE_AT_LAST_READ.load(Relaxed);
     // SAFETY: the one writer of trinfo calls this.
     size != 0 && executable_size(unsafe { TEXT.get_mut() }) == Some(size)
-}
-
-/// Whether [`has_size_of_last_read`] needs no asking.
-fn was_just_seen() -> bool {
-    let passed = clock::now_fenced().saturating_sub(SEEN_AT.load(Relaxed));
-    SIZE_AT_LAST_READ.load(Relaxed) != 0 && passed < REFRESH_NS
 }
 
 /// The size of all executable mappings, KiB: the kernel divides it between the program and its libraries. `text` is
@@ -255,7 +237,6 @@ fn write_reading(writer: &mut InfoWriter, met: Option<(u64, u64)>) {
             lines.unmap(range);
         });
         SIZE_AT_LAST_READ.store(size.unwrap_or(0), Relaxed);
-        SEEN_AT.store(began, Relaxed);
     }
 }
 
