@@ -48,10 +48,11 @@ pub fn append(content: impl FnOnce(&mut InfoWriter)) {
     }
 }
 
-/// The same, but opens the file only if there is something to write, by the answer of `is_needed`, which is called by the one writer.
+/// The same, but opens the file only if there is something to write, by the answer of `is_needed`. The one writer asks, where the
+/// process may open files.
 #[inline(always)]
 pub fn append_if(is_needed: impl FnOnce() -> bool, content: impl FnOnce(&mut InfoWriter)) {
-    if !PROCESS.writing_info.take() {
+    if sandbox_spares::hindrance().is_some() || !PROCESS.writing_info.take() {
         return;
     }
     let process = WorkingProcess::current();
