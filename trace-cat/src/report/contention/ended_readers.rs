@@ -8,19 +8,38 @@
 use super::holds::Hold;
 use super::wait_shares::Occupant;
 
-/// How many of an object's holds have ended, of those that began until a time.
+/// How many of an object's holds have ended at least, of those that began until a time. Any of them may have ended, also if that is 0:
+/// a release took effect just before a count, or it did not, and another hold had ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EndedReaders {
-    /// A recursive hold counts as often as the thread has acquired the lock.
-    count: u32,
+    /// As the releases show, and counts that no later release can be in. A recursive hold counts as often as the thread has acquired
+    /// the lock.
+    certain: u32,
+    /// As the last count of the readers shows, while a later release may be in it.
+    counted: u32,
     until: u64,
     /// The thread that has counted the readers, and when it acquired the lock. It counted them after that, and before its next record.
     pub counted_by: Option<(u32, u64)>,
 }
 
+/// What a count of the readers shows of the holds that are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReaderCount {
+    /// More of them have ended than was known.
+    Fewer,
+    /// They go on, and there are no others. It could be otherwise if a reader's record came only after the count, just where one was
+    /// missing; the next count would show that.
+    All,
+    Unclear,
+}
+
 impl EndedReaders {
     fn is_in_question(&self, hold: &Hold) -> bool {
-        self.count > 0 && hold.from <= self.until
+        hold.from <= self.until
+    }
+
+    fn at_least(&self) -> u32 {
+        self.certain.max(self.counted)
     }
 
     fn in_question(&self, holds: &[Hold]) -> u32 {
@@ -29,7 +48,7 @@ impl EndedReaders {
 
     /// Whether a hold has ended for certain.
     pub fn has_ended(&self, hold: &Hold, holds: &[Hold]) -> bool {
-        self.is_in_question(hold) && self.in_question(holds) <= self.count
+        self.is_in_question(hold) && self.in_question(holds) <= self.at_least()
     }
 
     /// Who has the object.
@@ -43,40 +62,64 @@ impl EndedReaders {
         }
     }
 
-    /// Takes a release at `now` by a thread that has no hold.
+    /// Takes a release at `now` by a thread that has no hold. Where the readers may be being counted, it may be in the count.
     pub fn end_unknown(&mut self, holds: &mut [Hold], now: u64) {
-        (self.count, self.until, self.counted_by) = (self.count + 1, now, None);
+        (self.certain, self.until) = (self.certain + 1, now);
         holds.iter_mut().for_each(|hold| hold.may_have_ended = true);
     }
 
-    /// Takes how many readers a thread has counted that acquired the lock at `now`, itself included. Returns whether that shows that
-    /// more holds have ended than was known.
-    pub fn count(&mut self, holds: &mut [Hold], thread: u32, readers: u64, now: u64) -> bool {
+    /// Takes how many readers a thread has counted that acquired the lock at `now`, itself included.
+    pub fn count(&mut self, holds: &mut [Hold], thread: u32, readers: u64, now: u64) -> ReaderCount {
+        let others = u32::try_from(readers.saturating_sub(1)).unwrap_or(u32::MAX);
         // What others have acquired at the same time may have been later.
-        let before = holds.iter().filter(|hold| hold.from < now);
+        let is_before = |hold: &Hold| hold.from < now;
+        let before = holds.iter().filter(|hold| is_before(hold));
         let known: u32 = before.map(|hold| hold.depth - u32::from(hold.holder.thread == thread)).sum();
-        let excess = known.saturating_sub(u32::try_from(readers.saturating_sub(1)).unwrap_or(u32::MAX));
-        if excess <= self.count {
-            return false;
+        let excess = known.saturating_sub(others);
+        if excess > self.at_least() {
+            // A release that may be in an earlier count may be in this one, too.
+            (self.counted, self.until, self.counted_by) = (excess, self.until.max(now - 1), Some((thread, now)));
+            for hold in holds.iter_mut().filter(|hold| hold.holder.thread != thread && is_before(hold)) {
+                hold.may_have_ended = true;
+            }
+            return ReaderCount::Fewer;
         }
-        (self.count, self.until, self.counted_by) = (excess, now - 1, Some((thread, now)));
-        for hold in holds.iter_mut().filter(|hold| hold.holder.thread != thread && hold.from < now) {
-            hold.may_have_ended = true;
+        if others != known
+            || self.at_least() > 0
+            || holds.iter().any(|hold| hold.holder.thread != thread && !is_before(hold))
+        {
+            return ReaderCount::Unclear;
         }
-        true
+        for hold in holds.iter_mut() {
+            (hold.seen, hold.may_have_ended) = (now, false);
+        }
+        ReaderCount::All
     }
 
-    /// Takes that a thread releases its own hold. Where the readers may be being counted, the release may be in the count.
+    /// Takes that no later release can be in the count of the readers.
+    pub fn end_count(&mut self) {
+        (self.certain, self.counted, self.counted_by) = (self.at_least(), 0, None);
+    }
+
+    /// Takes that a thread releases its own hold once. Where the readers may be being counted, the release may be in the count.
     pub fn end_known(&mut self, hold: &Hold) {
-        if self.is_in_question(hold) && self.counted_by.is_some() {
-            self.count -= 1;
+        if self.is_in_question(hold) {
+            self.counted = self.counted.saturating_sub(1);
         }
     }
 
-    /// Removes the holds that have ended for certain, and returns them; `None` if nothing is certain yet.
+    /// Takes that a hold is removed of which nobody knows whether it had ended.
+    pub fn forget(&mut self, hold: &Hold) {
+        if self.is_in_question(hold) {
+            self.certain = self.certain.saturating_sub(hold.depth);
+            self.counted = self.counted.saturating_sub(hold.depth);
+        }
+    }
+
+    /// Removes the holds that have ended for certain, and returns them; `None` if some are left that may have ended.
     pub fn remove_from(&self, holds: &mut Vec<Hold>) -> Option<Vec<Hold>> {
         let in_question = self.in_question(holds);
-        if self.count > 0 && (in_question > self.count || in_question > 0 && self.counted_by.is_some()) {
+        if in_question > self.at_least() || in_question > 0 && self.counted_by.is_some() {
             return None;
         }
         let removed = holds.extract_if(.., |hold| self.is_in_question(hold)).collect();

@@ -77,12 +77,67 @@ fn who_is_not_counted_among_the_readers_is_none() {
 /// A thread counts the readers after the time of its record, and before that of its next one.
 #[test]
 fn a_release_may_be_in_the_count_before_it_is_in_the_records() {
+    let late: Found = (vec![], vec![vec![3, 1]], vec![]);
     let released: &[RecordLine] = &[(31, 2, "5:4:0", &[48, 0, 0])];
     let counts = || -> Vec<RecordLine<'static>> { [read(10, 1, ONE), read(11, 2, TWO), read(30, 4, TWO)].concat() };
-    assert_eq!(found(&[&counts(), released, &WAITS]), (vec![vec![1, 3]], vec![], vec![]));
-    let next: &[RecordLine] = &[(30, 4, "4:4:0", &[64, 0, 0]), (31, 4, "4:4:0", &[64, 0, 0])];
+    assert_eq!(found(&[&counts(), released, &WAITS]), late, "thread 1 has the lock if the release is in the count");
+    let next: &[RecordLine] = &[(30, 4, "4:4:0", &[64, 0, 0]), (31, 4, "2:3:0", &[64, 0, 0])];
     // Then it was no reader's, so that it is thread 1 that has none.
     assert_eq!(found(&[&counts(), next, released, &WAITS]), NOTHING);
+    // A signal handler may make a record before the thread counts.
+    let handler: &[RecordLine] = &[(30, 4, "4:4:0", &[64, 0, 0]), (31, 4, "4:4:0", &[64, 0, 0])];
+    assert_eq!(found(&[&counts(), handler, released, &WAITS]), late);
+    // Two of three have ended, and one of these releases may be in the count.
+    let three: &[u64] = &[0, 0, 3];
+    let counts = || -> Vec<RecordLine<'static>> {
+        [read(10, 1, ONE), read(11, 2, TWO), read(12, 5, three), read(30, 4, TWO)].concat()
+    };
+    assert_eq!(found(&[&counts(), released, &WAITS]), late);
+    let other: &[RecordLine] = &[(32, 5, "5:4:0", &[48, 0, 0])];
+    assert_eq!(found(&[&counts(), released, other, &WAITS]), late);
+    let next: &[RecordLine] = &[(31, 4, "2:3:0", &[64, 0, 0])];
+    assert_eq!(found(&[&counts(), released, next, other, &WAITS]), NOTHING);
+}
+
+/// A later reader counts all that are left: the release was in the first count.
+#[test]
+fn who_is_counted_again_has_its_lock() {
+    let (deadlock, late): (Found, Found) = ((vec![vec![1, 3]], vec![], vec![]), (vec![], vec![vec![3, 1]], vec![]));
+    let released: &[RecordLine] = &[(31, 2, "5:4:0", &[48, 0, 0])];
+    let counts = || -> Vec<RecordLine<'static>> { [read(10, 1, ONE), read(11, 2, TWO), read(30, 4, TWO)].concat() };
+    assert_eq!(found(&[&counts(), released, &read(32, 5, &[0, 0, 3]), &WAITS]), deadlock);
+    assert_eq!(found(&[&counts(), released, &read(32, 5, TWO), &WAITS]), late, "one of two has ended");
+    // There are readers whose records are not there yet, or missing: any of them may be counted instead.
+    assert_eq!(found(&[&counts(), released, &read(32, 5, &[0, 0, 4]), &WAITS]), late);
+    let same_time: &[RecordLine] = &[(32, 6, "5:2:1", &[48]), (32, 6, "5:2:2", &[0, 0, 0])];
+    assert_eq!(found(&[&counts(), released, same_time, &read(32, 5, &[0, 0, 3]), &WAITS]), late);
+    // One of two has ended for certain.
+    let others: &[RecordLine] = &[(20, 6, "5:4:0", &[48, 0, 0])];
+    let begin: &[RecordLine] = &[(6, 6, "1:39:0", &[6])];
+    assert_eq!(found(&[begin, &read(10, 1, ONE), &read(11, 2, TWO), others, &read(32, 5, &[0, 0, 3]), &WAITS]), late);
+}
+
+/// A lock of a thread that has none of its own, which may be the one that is missing in the count.
+#[test]
+fn a_release_of_another_threads_lock_may_be_in_the_count_too() {
+    let late: Found = (vec![], vec![vec![3, 1]], vec![]);
+    let released: &[RecordLine] = &[(31, 6, "5:4:0", &[48, 0, 0])];
+    let begin: &[RecordLine] = &[(6, 6, "1:39:0", &[6])];
+    let counts = || -> Vec<RecordLine<'static>> { [read(10, 1, ONE), read(11, 2, TWO), read(30, 4, TWO)].concat() };
+    let before: &[RecordLine] = &[(30, 4, "4:4:0", &[64, 0, 0]), (31, 4, "5:4:0", &[48, 0, 0])];
+    let after: &[RecordLine] = &[(32, 4, "5:4:0", &[48, 0, 0])];
+    assert_eq!(found(&[begin, &counts(), released, after, &WAITS]), late);
+    assert_eq!(found(&[begin, &counts(), before, released, &WAITS]), NOTHING, "both have ended");
+}
+
+/// A thread that loses records may be the one whose lock had ended.
+#[test]
+fn who_loses_records_may_have_been_the_reader_that_was_none() {
+    let lost: &[RecordLine] = &[(32, 2, "0:1:0", &[1]), (33, 2, "2:3:0", &[64, 0, 0])];
+    let released: &[RecordLine] = &[(20, 6, "5:4:0", &[48, 0, 0])];
+    let begin: &[RecordLine] = &[(6, 6, "1:39:0", &[6])];
+    let late: Found = (vec![], vec![vec![3, 1]], vec![]);
+    assert_eq!(found(&[begin, &read(10, 1, ONE), &read(11, 2, TWO), released, lost, &WAITS]), late);
 }
 
 #[test]
@@ -100,4 +155,16 @@ fn who_has_ended_to_read_is_not_to_blame() {
     assert_eq!(blame(&[&read(10, 1, ONE), released, &read(30, 4, ONE)]), (vec![(4, 19)], 1, 0, 0, 0));
     assert_eq!(blame(&[&read(10, 1, ONE), &read(30, 4, ONE)]), (vec![(4, 19)], 1, 0, 0, 1));
     assert_eq!(blame(&[&read(10, 1, ONE), &read(11, 2, TWO), &read(30, 4, TWO)]), (vec![], 0, 20, 0, 2));
+}
+
+/// A reader that has ended had its lock until the last count that has it.
+#[test]
+fn who_is_counted_is_to_blame_until_then() {
+    let waits: &[RecordLine] = &[(12, 6, "5:3:1", &[48])];
+    let ends: &[RecordLine] = &[(60, 4, "5:4:0", &[48, 0, 1]), (61, 6, "5:3:2", &[0, 1])];
+    let counts = [read(22, 5, &[0, 0, 3]), read(30, 4, TWO)].concat();
+    let (analysis, _) = analysed(&[&NAMES[..], &read(10, 1, ONE), &read(11, 2, TWO), waits, &counts, ends].concat());
+    assert_eq!(blamed(&analysis, 48), [(1, 0, 5), (2, 0, 5)]);
+    let (_, contention, _, handoff, unknown) = figures(&analysis, 48);
+    assert_eq!((contention, handoff, unknown), (49, 0, 39));
 }

@@ -10,7 +10,8 @@ pub struct Hold {
     pub from: u64,
     /// Its acquisition is recorded.
     pub is_recorded: bool,
-    /// When it was known for the last time that it went on: when it began, or when another waiter saw the owner.
+    /// When it was known for the last time that it went on: when it began, or when another waiter saw the owner,
+    /// or a reader counted it.
     pub seen: u64,
     /// How often the thread has the object.
     pub depth: u32,

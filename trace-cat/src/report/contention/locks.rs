@@ -261,10 +261,10 @@ impl Analysis {
     }
 
     /// Ends holds of readers that have ended for certain, as soon as no later release can be in the count of the readers: the thread that
-    /// has counted them has made another record.
+    /// has counted them has made another record, which is none of a handler that interrupted it before.
     fn end_count_of_readers(&mut self, object: u32) {
         let Some((thread, time)) = self.objects[object as usize].occupancy.counting() else { return };
-        if self.threads[thread as usize].last > time {
+        if self.threads[thread as usize].last_outside > time {
             let ended = self.objects[object as usize].occupancy.end_count();
             self.lose_holds(object, &ended);
         }

@@ -121,7 +121,9 @@ impl Occupancy {
         self.advance(now, knowledge);
         let index = self.position(thread)?;
         (self.released_at, self.changed_at) = (None, now);
-        Some(self.holds.remove(index))
+        let hold = self.holds.remove(index);
+        self.forget_reader(&hold);
+        Some(hold)
     }
 
     fn position(&self, thread: u32) -> Option<usize> {

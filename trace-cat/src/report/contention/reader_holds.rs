@@ -1,5 +1,6 @@
 //! The holds of readers, of which some may have ended without a release.
 
+use super::ended_readers::ReaderCount;
 use super::holds::{Hold, Knowledge};
 use super::occupancy::Occupancy;
 
@@ -15,14 +16,20 @@ impl Occupancy {
             return;
         }
         let mut ended = self.ended.as_deref().copied().unwrap_or_default();
-        if ended.count(&mut self.holds, thread, readers, now) {
+        if self.ended.is_some() {
             self.advance(now, knowledge);
-            for hold in self.holds.iter().filter(|hold| hold.may_have_ended) {
-                // Nobody knows since when.
-                self.log.rewrite_hold(hold.holder, hold.seen, false);
-            }
-            self.ended = Some(Box::new(ended));
         }
+        match ended.count(&mut self.holds, thread, readers, now) {
+            ReaderCount::Fewer => {}
+            ReaderCount::All => return self.ended = None,
+            ReaderCount::Unclear => return,
+        }
+        self.advance(now, knowledge);
+        for hold in self.holds.iter().filter(|hold| hold.may_have_ended) {
+            // Nobody knows since when.
+            self.log.rewrite_hold(hold.holder, hold.seen, false);
+        }
+        self.ended = Some(Box::new(ended));
     }
 
     /// The thread that has counted the readers, and when it acquired the lock, if a later release may be in its count.
@@ -32,7 +39,7 @@ impl Occupancy {
 
     /// Takes that the thread has done so.
     pub fn end_count(&mut self) -> Vec<Hold> {
-        self.ended.iter_mut().for_each(|ended| ended.counted_by = None);
+        self.ended.iter_mut().for_each(|ended| ended.end_count());
         self.remove_ended()
     }
 
@@ -49,5 +56,13 @@ impl Occupancy {
     pub(super) fn end_reader(&mut self, hold: &Hold) -> Vec<Hold> {
         self.ended.iter_mut().for_each(|ended| ended.end_known(hold));
         self.remove_ended()
+    }
+
+    /// Takes that a hold was removed of which nobody knows whether it had ended.
+    pub(super) fn forget_reader(&mut self, hold: &Hold) {
+        self.ended.iter_mut().for_each(|ended| ended.forget(hold));
+        if self.holds.is_empty() {
+            self.ended = None;
+        }
     }
 }

@@ -105,7 +105,7 @@ fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
             (true, true) => "which other threads than its owner have unlocked before",
             (true, false) => "which other threads than its readers have unlocked before",
             (false, true) => "which may have passed to another thread without a record",
-            (false, false) => "which has fewer readers than have taken it and not released it",
+            (false, false) => "which may have fewer readers than have taken it and not released it",
         };
         Some(format!("{label} saw that {owner} held {lock}, {why}"))
     };
