@@ -60,6 +60,8 @@ pub struct ProcessState {
     pub has_forgotten_parent: AtomicU32,
     /// The parent's PID while the record that begins a child's trace is still to be written.
     pub unrecorded_parent: AtomicU32,
+    /// What a hook knows of how this process was made ([`Origin`]).
+    pub origin: AtomicU32,
     /// 1 once the hook of `fork` has returned in this child, which is about to write that record.
     pub has_begun_trace: AtomicU32,
     /// A reading of the clock for the time of the first record that was lost because its thread had no slot; 0 for none.
@@ -211,6 +213,9 @@ pub const fn switch_offset(id: EventId) -> usize {
 pub const fn switch_offset_at(place: usize) -> usize {
     offset_of!(ProcessState, switches) + place
 }
+
+/// Where in the page [`ProcessState::origin`] is.
+pub const ORIGIN_OFFSET: usize = offset_of!(ProcessState, origin);
 
 pub fn set_switch(index: usize, switch: Switch) {
     PROCESS.switches[index % SWITCHES].store(switch.0, Relaxed);
@@ -364,6 +369,7 @@ pub fn wipe_left_by_parent(is_current: impl Fn() -> bool) {
     let kept = [
         range_of(offset_of!(ProcessState, initialised), size_of::<Once>()),
         range_of(offset_of!(ProcessState, initialisation), size_of::<AtomicU64>()),
+        range_of(ORIGIN_OFFSET, size_of::<AtomicU32>()),
         range_of(offset_of!(ProcessState, kept_since), size_of::<AtomicU64>()),
         range_of(offset_of!(ProcessState, lost_early), size_of::<AtomicU32>()),
         range_of(offset_of!(ProcessState, lost_early_since), size_of::<AtomicU64>()),

@@ -8,8 +8,9 @@ use core::ptr::with_exposed_provenance;
 use spec::id;
 
 use crate::control::{CHANGES_OFFSET, CONTROL};
+use crate::first_use::Origin;
 use crate::glibc::next_functions::{self, NextFunction};
-use crate::hooks::clone::{fork_by_number, make_child, prepare_for_clone_by_number};
+use crate::hooks::clone::{clone_by_number, make_child, prepare_for_clone_by_number};
 use crate::hooks::futex::{SYS_FUTEX_REQUEUE, SYS_FUTEX_WAIT, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, futex_system_call};
 use crate::hooks::sandbox::{SYS_LANDLOCK_RESTRICT_SELF, enter_namespace, leave_others, prepare_for_system_call};
 use crate::hooks::unrecorded::{
@@ -201,8 +202,8 @@ unsafe extern "C-unwind" fn known_system_call(
         return call_next();
     }
     let restriction = match number {
-        libc::SYS_fork => return fork_by_number(call_next),
-        libc::SYS_clone | libc::SYS_clone3 => return make_child(call_next),
+        libc::SYS_fork => return make_child(Origin::FORK, call_next),
+        libc::SYS_clone | libc::SYS_clone3 => return clone_by_number(number, a, call_next),
         libc::SYS_unshare => return leave_others(a as c_int, call_next),
         libc::SYS_setns => return enter_namespace(b as c_int, call_next),
         libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next, is_busy),

@@ -14,6 +14,7 @@ pub mod host_numbers;
 pub mod interleaving;
 mod memory;
 pub mod memory_group;
+pub mod noted_forks;
 mod once;
 mod open;
 mod open_files;
