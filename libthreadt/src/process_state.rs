@@ -60,6 +60,8 @@ pub struct ProcessState {
     pub has_forgotten_parent: AtomicU32,
     /// The parent's PID while the record that begins a child's trace is still to be written.
     pub unrecorded_parent: AtomicU32,
+    /// What a hook knows of how this process was made ([`Origin`]).
+    pub origin: AtomicU32,
     /// 1 once the hook of `fork` has returned in this child, which is about to write that record.
     pub has_begun_trace: AtomicU32,
     /// A reading of the clock for the time of the first record that was lost because its thread had no slot; 0 for none.
@@ -141,7 +143,7 @@ pub struct ProcessState {
     pub writing_info: Hold,
     /// When trinfo was last written to, a reading of the clock.
     pub info_written_at: AtomicU64,
-    /// 1 if the parent had looked before the fork whether its trinfo has all mappings.
+    /// 1 while what is kept of the parent's mappings and command line is this process's (`first_use::KnownToParent`).
     pub parent_has_looked: AtomicU32,
     /// 1 if trinfo's lines of mappings are the parent's, and this process has not read its own mappings.
     pub has_parents_maps: AtomicU32,
@@ -219,6 +221,9 @@ pub const fn switch_offset(id: EventId) -> usize {
 pub const fn switch_offset_at(place: usize) -> usize {
     offset_of!(ProcessState, switches) + place
 }
+
+/// Where in the page [`ProcessState::origin`] is.
+pub const ORIGIN_OFFSET: usize = offset_of!(ProcessState, origin);
 
 pub fn set_switch(index: usize, switch: Switch) {
     PROCESS.switches[index % SWITCHES].store(switch.0, Relaxed);
@@ -367,6 +372,7 @@ pub fn wipe_left_by_parent(is_current: impl Fn() -> bool) {
     let kept = [
         range_of(offset_of!(ProcessState, initialised), size_of::<Once>()),
         range_of(offset_of!(ProcessState, initialisation), size_of::<AtomicU64>()),
+        range_of(ORIGIN_OFFSET, size_of::<AtomicU32>()),
         range_of(offset_of!(ProcessState, kept_since), size_of::<AtomicU64>()),
         range_of(offset_of!(ProcessState, lost_early), size_of::<AtomicU32>()),
         range_of(offset_of!(ProcessState, lost_early_since), size_of::<AtomicU64>()),

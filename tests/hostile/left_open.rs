@@ -48,6 +48,20 @@ fn forked_children_have_no_descriptor_of_another_thread() {
     }
 }
 
+/// A child of `clone` does not go on with the write that a signal handler has interrupted to make it.
+#[test]
+fn children_cloned_in_a_handler_have_no_descriptor_of_its_thread() {
+    let program = Program::c("hostile/cloned_in_handler.c");
+    for locks in ["0", "10"] {
+        for unbuffered in [false, true] {
+            let test = TestDirectory::new("cloned-in-handler");
+            let run = test.traced(&program).args(["100", locks]).env("THR_TRACE_EVENTS", "mutex");
+            let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            assert_eq!(output.success().stdout_text(), "0\n", "children with a descriptor: {locks} {unbuffered}");
+        }
+    }
+}
+
 /// A file of the program's own with flags as the library gives them, and by a number that the library has used: forked children
 /// keep it.
 #[test]
@@ -104,10 +118,21 @@ fn a_host_that_chooses_its_numbers_gets_them() {
 #[test]
 fn children_in_their_parents_table_close_nothing() {
     let program = Program::c("hostile/shared_table.c");
-    for how in ["function", "syscall", "clone3", "instruction"] {
+    let hows = ["function", "syscall", "clone3", "instruction"].map(|how| (how, false));
+    // Under a filter a child may not ask whose its table is.
+    for (how, is_filtered) in hows.into_iter().chain([("instruction", true), ("after-function", true)]) {
         let test = TestDirectory::new("shared-table");
-        let run = test.traced(&program).args(["300", how]).arg(test.directory().join("own"));
-        let output = run.env("THR_TRACE_EVENTS", "mutex").env("THR_TRACE_BUF", "1").run();
+        let run = if is_filtered {
+            test.traced(Program::c("hostile/refuse.c")).arg("membarrier").arg(&program)
+        } else {
+            test.traced(&program)
+        };
+        let output = run
+            .args(["300", how])
+            .arg(test.directory().join("own"))
+            .env("THR_TRACE_EVENTS", "mutex")
+            .env("THR_TRACE_BUF", "1")
+            .run();
         let [bad, pairs] = numbers(output.success().stdout_text());
         assert_eq!(bad, 0, "times that a file of the program's was not as it should be, {how}");
         super::assert_complete(&test, 3 * (pairs as usize + 300));

@@ -6,6 +6,7 @@ mod endings;
 mod files;
 mod forked_maps;
 mod indirect_functions;
+mod known_to_parent;
 mod many_children;
 pub mod namespaces;
 mod preloads;

@@ -3,13 +3,16 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::files::prepare_files;
+use super::origin::Origin;
 use crate::clock;
 use crate::config::{self, CONFIG};
 use crate::control;
 use crate::glibc::{self, next_functions};
 use crate::process_state::{self, PROCESS, ProcessState, SWITCHES, Switch, is_initialised};
 use crate::storage::{self, thread_local};
-use crate::sys::{self, INHERITED, Once, Reentry, SetOnce, diagnostics, memory_group, seccomp, thread_word};
+use crate::sys::{
+    self, INHERITED, Once, Reentry, SetOnce, diagnostics, memory_group, noted_forks, seccomp, thread_word,
+};
 use crate::trace_dir::{directory, info_file};
 use crate::unwind;
 
@@ -84,7 +87,7 @@ pub fn initialise() -> bool {
         // A jump may have left this work in this process before: then nothing is a parent's.
         if is_child && has_number() {
             note_parent(pid, has_number);
-            forget_parent(is_current);
+            forget_parent(Origin::of_this_process(), is_current);
         }
         if !is_current() {
             return false;
@@ -191,15 +194,22 @@ fn note_parent(pid: u32, is_current: impl Fn() -> bool) {
 
 /// Forgets what a forked child has inherited from its parent. Its own child, which is not `is_current`, may have forgotten more, and
 /// have slots and files of its own: it returns here and forgets nothing of that.
-fn forget_parent(is_current: impl Fn() -> bool) {
+fn forget_parent(origin: Origin, is_current: impl Fn() -> bool) {
     let slot = thread_local::current().or_else(thread_local::that_was_set_aside);
     let lwp = slot.map_or(0, |slot| slot.lwp.load(Relaxed));
-    let is_interrupted = |slot: &storage::Slot| slot.has_record_in_progress() || slot.writer.load(Relaxed) != 0;
+    let is_interrupted = |slot: &storage::Slot| {
+        !origin.begins_anew() && (slot.has_record_in_progress() || slot.writer.load(Relaxed) != 0)
+    };
+    let here = if origin.begins_anew() { None } else { Some(sys::stack::stack_pointer()) };
     let steps: [&dyn Fn(); 6] = [
         &|| control::detach(&is_current),
         &control::forget_losses,
         &|| {
             thread_word::set_shared(false);
+            if origin.begins_anew() {
+                // A signal handler may have made it from within the handler of records.
+                thread_word::set_handling(false);
+            }
             thread_local::set_current(None);
         },
         &|| storage::forget(slot.filter(is_interrupted)),
@@ -208,7 +218,8 @@ fn forget_parent(is_current: impl Fn() -> bool) {
             sys::host_numbers::forget();
             unwind::CLOSINGS.forget();
             sys::end_borrowed_user();
-            sys::close_inherited(lwp, sys::thread_id(), sys::stack::stack_pointer());
+            sys::close_inherited(lwp, sys::thread_id(), here, origin.has_parents_table());
+            noted_forks::forget();
             thread_local::forget_set_aside();
         },
         // Now the file that it had open leads nowhere.
@@ -226,9 +237,10 @@ fn forget_parent(is_current: impl Fn() -> bool) {
 }
 
 /// Initialises the library in a child, right after a fork.
-pub fn after_fork_in_child() {
+pub fn after_fork_in_child(origin: Origin) {
     if CONFIG.get().may_record() {
         process_state::wipe_after_fork();
+        origin.note();
         initialise();
     }
 }

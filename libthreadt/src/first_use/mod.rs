@@ -1,6 +1,8 @@
 mod chosen_functions;
 mod files;
 mod initialise;
+mod known_to_parent;
+mod origin;
 pub mod process_info;
 
 #[cfg(not(test))]
@@ -10,3 +12,5 @@ pub use files::{begin_files_of_user, prepare_files, prepare_files_at_end};
 pub use initialise::{
     after_fork_in_child, configured_switch_at, initialise, initialise_at_end, is_being_initialised, is_recording,
 };
+pub use known_to_parent::KnownToParent;
+pub use origin::Origin;

@@ -14,7 +14,7 @@ use crate::control;
 use crate::glibc::object_words;
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, slot_layout};
-use crate::sys::{self, SetOnce, UnknownClockError, path, seccomp};
+use crate::sys::{self, SetOnce, UnknownClockError, path};
 use crate::trace_dir::info_file::{self, InfoWriter, time_text};
 use crate::trace_dir::{command_line, executable_maps, identity, interned_names};
 
@@ -96,7 +96,7 @@ pub fn write_at_flush() {
 }
 
 /// A trinfo that is made while the program changes its user would be the former user's.
-fn may_write() -> bool {
+pub(super) fn may_write() -> bool {
     PROCESS.changing_user.load(Relaxed) == 0 && process_state::sandboxed().is_none()
 }
 
@@ -104,16 +104,6 @@ fn may_write() -> bool {
 #[cfg(test)]
 pub fn never_write_at_flush() {
     PROCESS.info_written_at.store(u64::MAX, Relaxed);
-}
-
-/// Before a fork: whether trinfo has the mappings that the child will have, so that it need not ask. A process with rings makes no
-/// system call for that, nor one under a filter of its own: it may be killed for opening a file.
-pub fn has_mappings() -> bool {
-    let has_all = Cell::new(false);
-    if PROCESS.files.is_done() && !slot_layout().is_ring() && may_write() && !seccomp::has_new_filter() {
-        info_file::in_turn(|| has_all.set(executable_maps::has_size_of_last_read()));
-    }
-    has_all.get()
 }
 
 /// At the process's end: writes what is new, what the rings have overwritten, and how many records were lost. Of a process that has

@@ -8,12 +8,13 @@ use core::mem::offset_of;
 use core::ptr::with_exposed_provenance;
 
 use super::sandbox::MOVES_FILES;
-use crate::first_use::after_fork_in_child;
+use crate::first_use::{Origin, after_fork_in_child};
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::lifecycle::{prepare_for_sandbox, share_thread};
+use crate::process_state::{ORIGIN_OFFSET, PROCESS};
 use crate::sys::stack::RED_ZONE;
 use crate::sys::stack_alignment::call_aligned;
-use crate::sys::{self, PAGE, descriptor_table, seccomp, thread_word};
+use crate::sys::{self, PAGE, descriptor_table, seccomp};
 
 /// Flags with which a child does not go on with a copy of the thread.
 const SHARES_OR_REPLACES: c_int = libc::CLONE_VM | libc::CLONE_SETTLS;
@@ -47,7 +48,7 @@ macro_rules! clone_functions {
                 "mov qword ptr [r11 + {function}], rdi",
                 "mov qword ptr [r11 + {argument}], rcx",
                 "mov qword ptr [r11 + {parents_rsp}], rsp",
-                "mov qword ptr [r11 + {may_ask}], r10",
+                "mov qword ptr [r11 + {knowledge}], r10",
                 "mov rsi, r11",
                 "mov rcx, r11",
                 "lea rdi, [rip + {run_child}]",
@@ -60,7 +61,7 @@ macro_rules! clone_functions {
                 function = const offset_of!(ChildStart, function),
                 argument = const offset_of!(ChildStart, argument),
                 parents_rsp = const offset_of!(ChildStart, parents_rsp),
-                may_ask = const offset_of!(ChildStart, may_ask),
+                knowledge = const offset_of!(ChildStart, knowledge),
                 run_child = sym run_child,
                 next = sym next_functions::$name,
                 address = const NextFunction::ADDRESS_OFFSET,
@@ -86,9 +87,12 @@ struct ChildStart {
     argument: u64,
     /// The stack pointer with which the parent called `clone`.
     parents_rsp: u64,
-    /// Whether no filter may kill for a system call. The function's return address is here without this library.
-    may_ask: u64,
+    /// The bits of the child's [`Origin`], and [`MAY_ASK`]. The function's return address is here without this library.
+    knowledge: u64,
 }
+
+/// No filter may kill for a system call.
+const MAY_ASK: u64 = 1 << 32;
 
 /// If the child's stack begins by less than this below the parent's frame, it has as much room as that.
 const NEAR: usize = 16 << 10;
@@ -105,13 +109,15 @@ unsafe extern "C-unwind" fn run_child() {
         ".cfi_undefined rip",
         "push rbx",
         "mov rbx, rdi",
-        "cmp qword ptr [rbx + {may_ask}], 0",
-        "je 2f",
+        "mov rax, qword ptr [rbx + {knowledge}]",
+        "mov dword ptr [rip + {page} + {origin}], eax",
+        "shr rax, {may_ask}",
+        "jz 2f",
         // Only private memory may be wiped at a fork, so that the answer shows what it is. It is taken back at once.
         "mov rdi, qword ptr [rbx + {parents_rsp}]",
         "sub rdi, {red_zone}",
-        "and rdi, -{page}",
-        "mov esi, {page}",
+        "and rdi, -{page_size}",
+        "mov esi, {page_size}",
         "mov edx, {wipe_on_fork}",
         "mov eax, {madvise}",
         "syscall",
@@ -130,41 +136,45 @@ unsafe extern "C-unwind" fn run_child() {
         "cmovb rax, rsp",
         "and rax, -16",
         "mov rsp, rax",
+        "mov rdi, rbx",
         "call {initialise}",
         "3:",
         // The two words below the start: the return address, and what was in rbx.
         "mov rax, qword ptr [rbx - 8]",
-        "mov qword ptr [rbx + {may_ask}], rax",
+        "mov qword ptr [rbx + {knowledge}], rax",
         "mov rax, qword ptr [rbx + {function}]",
         "mov rdi, qword ptr [rbx + {argument}]",
-        "lea rsp, [rbx + {may_ask}]",
+        "lea rsp, [rbx + {knowledge}]",
         "mov rbx, qword ptr [rbx - 16]",
         "jmp rax",
         ".cfi_endproc",
         parents_rsp = const offset_of!(ChildStart, parents_rsp),
         red_zone = const RED_ZONE,
-        page = const PAGE,
+        page_size = const PAGE,
+        page = sym PROCESS,
+        origin = const ORIGIN_OFFSET,
+        may_ask = const MAY_ASK.trailing_zeros(),
         wipe_on_fork = const libc::MADV_WIPEONFORK,
         keep_on_fork = const libc::MADV_KEEPONFORK,
         madvise = const libc::SYS_madvise,
         near = const NEAR,
         initialise = sym initialise_child,
-        may_ask = const offset_of!(ChildStart, may_ask),
+        knowledge = const offset_of!(ChildStart, knowledge),
         function = const offset_of!(ChildStart, function),
         argument = const offset_of!(ChildStart, argument),
     )
 }
 
-/// The child does not go on where its parent was: not in the handler of records either, from which a signal handler may have made it.
-extern "C" fn initialise_child() {
-    thread_word::set_handling(false);
-    after_fork_in_child();
+/// The child does not go on where its parent was.
+extern "C" fn initialise_child(start: &ChildStart) {
+    after_fork_in_child(Origin::from_bits(start.knowledge as u32));
 }
 
-/// Prepares for `clone` by libc's function. Returns 1 if the child may ask the kernel what it likes, 0 if a filter may kill for that.
+/// Prepares for `clone` by libc's function. Returns what the child is to know ([`ChildStart::knowledge`]).
 extern "C" fn prepare_for_clone_function(flags: c_int) -> u64 {
     prepare_for_clone(flags);
-    (flags & SHARES_OR_REPLACES == 0 && !seccomp::has_filter()).into()
+    let may_ask = if flags & SHARES_OR_REPLACES == 0 && !seccomp::has_filter() { MAY_ASK } else { 0 };
+    u64::from(Origin::of_function(flags).bits()) | may_ask
 }
 
 fn prepare_for_clone(flags: c_int) {
@@ -178,36 +188,37 @@ fn prepare_for_clone(flags: c_int) {
     }
 }
 
-/// Forks by `call_next`, which is not recorded.
-pub fn fork_by_number(call_next: impl Fn() -> c_long) -> c_long {
-    descriptor_table::note_fork();
-    make_child(call_next)
-}
-
-/// Makes a child by `call_next`, after it has been noted. If the child returns here, it is initialised at once: it may return into a record
-/// of its parent's that a signal handler has interrupted, whose buffer is its own memory then.
-pub fn make_child(call_next: impl Fn() -> c_long) -> c_long {
+/// Makes a child by `call_next`. It returns here, and is initialised at once: it may return into a record of its parent's that a signal
+/// handler has interrupted, whose buffer is its own memory then.
+pub fn make_child(origin: Origin, call_next: impl Fn() -> c_long) -> c_long {
     let child = call_next();
     if child == 0 {
-        after_fork_in_child();
-    } else {
-        descriptor_table::forget_noted();
+        after_fork_in_child(origin);
     }
     child
 }
 
-/// Prepares for `clone` or `clone3` by `syscall`. The first argument is the flags, or the address of a structure that begins with them.
-/// Returns whether the child goes on as this thread, with a copy of its memory.
+/// Makes a child that goes on as this thread by `call_next`, `clone` or `clone3` by `syscall`.
+pub fn clone_by_number(number: c_long, first: u64, call_next: impl Fn() -> c_long) -> c_long {
+    make_child(Origin::of_copy(flags_and_stack(number, first, 0).0), call_next)
+}
+
+/// Prepares for `clone` or `clone3` by `syscall`. Returns whether the child goes on as this thread, with a copy of its memory.
 pub extern "C" fn prepare_for_clone_by_number(number: c_long, first: u64, second: u64) -> bool {
-    /// Where the structure has the address of the child's stack.
-    const STACK: usize = 40;
-    let pair = |offset| sys::read_pair(with_exposed_provenance(first as usize + offset)).map_or(0, |[word, _]| word);
-    let (flags, stack) = match number {
-        libc::SYS_clone3 => (pair(0), pair(STACK)),
-        _ => (first, second),
-    };
-    // Flags that only clone3 has are above these.
-    let flags = flags as c_int;
+    let (flags, stack) = flags_and_stack(number, first, second);
     prepare_for_clone(flags);
     flags & SHARES_OR_REPLACES == 0 && stack == 0
+}
+
+/// The flags of such a call, and the child's stack, 0 if that is the parent's. The first argument is the flags, or the address of a
+/// structure that begins with them.
+fn flags_and_stack(number: c_long, first: u64, second: u64) -> (c_int, u64) {
+    /// Where the structure has the address of the child's stack.
+    const STACK: usize = 40;
+    let word = |offset| sys::read_pair(with_exposed_provenance(first as usize + offset)).map_or(0, |[word, _]| word);
+    // Flags that only clone3 has are above these.
+    match number {
+        libc::SYS_clone3 => (word(0) as c_int, word(STACK)),
+        _ => (first as c_int, second),
+    }
 }

@@ -7,11 +7,11 @@ use spec::id;
 
 use super::result::errno;
 use crate::config::detail;
-use crate::first_use::{after_fork_in_child, process_info};
+use crate::first_use::{KnownToParent, Origin, after_fork_in_child};
 use crate::lifecycle::{self, Daemon};
 use crate::process_state::PROCESS;
 use crate::recorder::records;
-use crate::sys::descriptor_table;
+use crate::sys::noted_forks;
 use crate::{clock, recorder};
 
 /// The column `kind` of `daemon`. The other functions' kinds only stand in `functions.tsv`.
@@ -20,9 +20,9 @@ const DAEMON: u64 = 6;
 /// Forks by `call_next`.
 pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     put_entry_record(kind, caller);
-    let has_mappings = records(id::PROC_BEGIN) && process_info::has_mappings();
+    let known = if records(id::PROC_BEGIN) { KnownToParent::ask() } else { KnownToParent::default() };
     // Before: a handler of `pthread_atfork` may make the child's first hooked call.
-    descriptor_table::note_fork();
+    noted_forks::note();
     let (child, is_child) = if kind == DAEMON {
         let Daemon { result, is_child } = lifecycle::daemon(call_next);
         (result, is_child)
@@ -32,14 +32,14 @@ pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int
     };
     if is_child {
         PROCESS.has_begun_trace.store(1, Relaxed);
-        after_fork_in_child();
+        after_fork_in_child(Origin::FORK);
+        noted_forks::forget();
         if records(id::PROC_BEGIN) {
-            PROCESS.parent_has_looked.store(has_mappings.into(), Relaxed);
             // With its slot the thread writes the child's first record, which names the parent.
-            recorder::slot_or_claim(1, clock::now_fenced(), &[]);
+            known.while_used(|| recorder::slot_or_claim(1, clock::now_fenced(), &[]));
         }
     } else {
-        descriptor_table::forget_noted();
+        noted_forks::forget();
         put_return_record(kind, child);
     }
     child

@@ -8,12 +8,13 @@ use core::ptr::with_exposed_provenance;
 use spec::id;
 
 use crate::control::{CHANGES_OFFSET, CONTROL};
+use crate::first_use::Origin;
 use crate::glibc::next_functions::{self, NextFunction};
-use crate::hooks::clone::{fork_by_number, make_child, prepare_for_clone_by_number};
+use crate::hooks::clone::{clone_by_number, make_child, prepare_for_clone_by_number};
 use crate::hooks::futex::{SYS_FUTEX_REQUEUE, SYS_FUTEX_WAIT, SYS_FUTEX_WAITV, SYS_FUTEX_WAKE, futex_system_call};
 use crate::hooks::sandbox::{SYS_LANDLOCK_RESTRICT_SELF, enter_namespace, leave_others, prepare_for_system_call};
 use crate::hooks::unrecorded::{
-    close_in_range, filtered, is_busy, new_file_size_limit, record_name, restriction_by_prctl, with_limit,
+    close_in_range, filtered, is_busy, new_file_size_limit, rename, restriction_by_prctl, with_limit,
 };
 use crate::hooks::user::new_user_by_system_call;
 use crate::lifecycle::{Restriction, change_user, close_descriptor, replace_descriptor, restrict};
@@ -201,8 +202,8 @@ unsafe extern "C-unwind" fn known_system_call(
         return call_next();
     }
     let restriction = match number {
-        libc::SYS_fork => return fork_by_number(call_next),
-        libc::SYS_clone | libc::SYS_clone3 => return make_child(call_next),
+        libc::SYS_fork => return make_child(Origin::FORK, call_next),
+        libc::SYS_clone | libc::SYS_clone3 => return clone_by_number(number, a, call_next),
         libc::SYS_unshare => return leave_others(a as c_int, call_next),
         libc::SYS_setns => return enter_namespace(b as c_int, call_next),
         libc::SYS_dup2 | libc::SYS_dup3 => return replace_descriptor(b as c_int, call_next, is_busy),
@@ -214,7 +215,9 @@ unsafe extern "C-unwind" fn known_system_call(
         libc::SYS_prlimit64 => {
             return with_limit(new_file_size_limit(b as c_int, with_exposed_provenance(c as usize)), call_next);
         }
-        libc::SYS_prctl if a as c_int == libc::PR_SET_NAME => return record_name(call_next),
+        libc::SYS_prctl if [libc::PR_SET_NAME, libc::PR_SET_MM].contains(&(a as c_int)) => {
+            return rename(a as c_int, call_next);
+        }
         libc::SYS_prctl => restriction_by_prctl(a as c_int, [b, c, d, e]),
         _ if a as u32 == libc::SECCOMP_SET_MODE_STRICT => Some(Restriction::SystemCalls),
         _ if a as u32 == libc::SECCOMP_SET_MODE_FILTER => Some(filtered(c, b)),

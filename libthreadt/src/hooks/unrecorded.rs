@@ -21,6 +21,7 @@ use crate::lifecycle::{
 };
 use crate::recorder::{self, records};
 use crate::sys::{self, host_numbers, user_dispatch};
+use crate::trace_dir::command_line;
 
 /// What `prctl(option, value, more, length, selector)` forbids.
 pub fn restriction_by_prctl(option: c_int, [value, more, length, selector]: [u64; 4]) -> Option<Restriction> {
@@ -52,10 +53,10 @@ hook! {
     /// `int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);`
     fn prctl(option: c_int, a: u64, b: u64, c: u64, d: u64; _caller) -> c_int {
         match restriction_by_prctl(option, [a, b, c, d]) {
-            None if option == libc::PR_SET_NAME => {
+            None if [libc::PR_SET_NAME, libc::PR_SET_MM].contains(&option) => {
                 // SAFETY: the next function with the host's arguments.
                 let call_next = || unsafe { call_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) };
-                record_name(|| call_next().into()) as c_int
+                rename(option, || call_next().into()) as c_int
             }
             // SAFETY: as above.
             None => unsafe { jump_to_next!(prctl(option: c_int, a: u64, b: u64, c: u64, d: u64) -> c_int) },
@@ -65,9 +66,19 @@ hook! {
     }
 }
 
+/// Gives the calling thread a name, or the process another place for its command line, by `call`: `prctl` with one of these options.
+pub fn rename(option: c_int, call: impl FnOnce() -> c_long) -> c_long {
+    if option == libc::PR_SET_NAME {
+        return record_name(call);
+    }
+    let result = call();
+    command_line::forget_place();
+    result
+}
+
 /// Gives the calling thread a name by `call`, and records that as `pthread_setname_np` is recorded.
 #[cold]
-pub fn record_name(call: impl FnOnce() -> c_long) -> c_long {
+fn record_name(call: impl FnOnce() -> c_long) -> c_long {
     let result = call();
     // In a libc without _Fork, before glibc 2.34, libpthread's pthread_setname_np comes here, too, and is recorded already.
     if next_functions::_Fork.is_known()

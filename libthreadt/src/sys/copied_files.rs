@@ -21,19 +21,21 @@ const HOLE: u32 = 1024;
 /// In a forked child, which has this thread alone: closes what the parent's other threads had open. If a signal handler
 /// forked, the thread goes on with what the handler interrupted, and closes its descriptor itself. Until then the
 /// descriptor leads nowhere ([`Note::detach`]): the file is the parent's, which goes on as well.
-/// `lwp` was the forking thread's, 0 if that is not known, and `here` is where the stack is.
+/// `lwp` was the forking thread's, 0 if that is not known, and `here` is where the stack is; with `None` nothing of the thread goes on in
+/// the child.
 ///
-/// Where the child uses its parent's table nothing is closed, because all that is open there is the parent's.
-pub fn close_inherited(lwp: u32, new_lwp: u32, here: usize) {
-    let is_live_holder = |holder: Holder| match lwp {
-        0 => holder.is_interrupted_at(here),
-        _ => holder.lwp() == lwp && !holder.is_abandoned(lwp, here),
+/// Where the child uses its parent's table, as may be known, nothing is closed, because all that is open there is the parent's.
+pub fn close_inherited(lwp: u32, new_lwp: u32, here: Option<usize>, has_parents_table: Option<bool>) {
+    let is_live_holder = |holder: Holder| match (here, lwp) {
+        (None, _) => false,
+        (Some(here), 0) => holder.is_interrupted_at(here),
+        (Some(here), _) => holder.lwp() == lwp && !holder.is_abandoned(lwp, here),
     };
     let is_live = |note: &Note| note.holder().is_some_and(is_live_holder);
     // Before its first record the forking thread has no slot that shows which one it was, but the note does.
     let interrupted =
         || used_notes().filter_map(Note::holder).find(|holder| is_live_holder(*holder)).map_or(0, Holder::lwp);
-    let is_parents = descriptor_table::is_parents(if lwp == 0 { interrupted() } else { lwp });
+    let is_parents = descriptor_table::is_parents(if lwp == 0 { interrupted() } else { lwp }, has_parents_table);
     standard_numbers::forget_inherited(is_live_holder, new_lwp, !is_parents);
     if !is_parents {
         close_copies(&is_live, Note::detach);

@@ -11,16 +11,8 @@ pub struct Inherited {
     pub place: AtomicU32,
     /// The number of the initialisation that began last, in this process or in one that it was forked from.
     pub last_initialisation: AtomicU64,
-    /// The process that was asked for its PID namespace last, and the answer: this one, or one that it was forked from.
-    pub namespace_of: AtomicU32,
-    pub namespace: AtomicU64,
 }
 
 #[unsafe(link_section = "inherited")]
-pub static INHERITED: Inherited = Inherited {
-    last_pid: AtomicU32::new(0),
-    place: AtomicU32::new(0),
-    last_initialisation: AtomicU64::new(0),
-    namespace_of: AtomicU32::new(0),
-    namespace: AtomicU64::new(0),
-};
+pub static INHERITED: Inherited =
+    Inherited { last_pid: AtomicU32::new(0), place: AtomicU32::new(0), last_initialisation: AtomicU64::new(0) };

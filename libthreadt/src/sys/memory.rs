@@ -133,6 +133,18 @@ pub fn copied_words<const COUNT: usize>(thread: u32, address: usize) -> Option<[
     (copied == Ok(length)).then_some(words)
 }
 
+/// Whether these bytes are at an address, as [`copy_memory`] copies them.
+pub fn has_bytes(thread: u32, address: usize, bytes: &[u8]) -> bool {
+    let mut copy = [0; 256];
+    address != 0
+        && bytes.chunks(copy.len()).enumerate().all(|(index, bytes)| {
+            let from = core::ptr::without_provenance(address + index * size_of_val(&copy));
+            // SAFETY: a chunk is no longer than the room.
+            let copied = unsafe { copy_memory(thread, copy.as_mut_ptr(), from, bytes.len()) };
+            copied == Ok(bytes.len()) && copy.get(..bytes.len()) == Some(bytes)
+        })
+}
+
 /// Announces that [`barrier`] will be used.
 pub fn register_barrier() -> Result {
     // SAFETY: no memory is involved.

@@ -15,6 +15,7 @@ mod inherited;
 mod interleaving;
 mod memory;
 pub mod memory_group;
+pub mod noted_forks;
 mod once;
 mod open;
 mod open_files;
@@ -49,7 +50,7 @@ pub use inherited::INHERITED;
 #[cfg(test)]
 pub use interleaving::observable_step;
 pub use memory::{
-    PAGE, barrier, copied_words, is_readable, is_resident, map_anonymous, map_for_process, register_barrier,
+    PAGE, barrier, copied_words, has_bytes, is_readable, is_resident, map_anonymous, map_for_process, register_barrier,
     replace_by_private, reserve_pages, unmap, wipe_on_fork,
 };
 pub use once::{Once, Reentry, SetOnce};

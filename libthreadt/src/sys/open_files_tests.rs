@@ -10,7 +10,6 @@ use core::sync::atomic::{AtomicI32, AtomicU32};
 
 use super::copied_files::{close_inherited, leave_table};
 use super::descriptor::{control, stat};
-use super::descriptor_table::{forget_noted, note_fork};
 use super::open_files::{MARK, Note, close_abandoned, is_marked};
 use super::opened_before::add_number;
 use super::stack::stack_pointer;
@@ -26,7 +25,7 @@ extern "C" fn make_child(_: c_int) {
     // SAFETY: the child makes only system calls.
     let child = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } as c_int;
     if child == 0 {
-        close_inherited(LWP.load(Relaxed), thread_id(), stack_pointer());
+        close_inherited(LWP.load(Relaxed), thread_id(), Some(stack_pointer()), None);
     }
     CHILD.store(child, Relaxed);
 }
@@ -73,11 +72,10 @@ fn a_thread_that_leaves_a_table_leaves_no_file_there() {
     }
     // A child, so that no other test uses its descriptors. What such tests have noted is not the child's.
     let lwp = thread_id();
-    note_fork();
     // SAFETY: the child makes system calls, and a thread.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        close_inherited(lwp, thread_id(), stack_pointer());
+        close_inherited(lwp, thread_id(), Some(stack_pointer()), Some(false));
         let directory = tempfile::tempdir().unwrap();
         let path = CString::new(directory.path().join("file").as_os_str().as_bytes()).unwrap();
         let thread = std::thread::spawn(move || {
@@ -101,7 +99,6 @@ fn a_thread_that_leaves_a_table_leaves_no_file_there() {
         // SAFETY: ends the child.
         unsafe { libc::_exit(if is_right && stat(number).is_err() { 7 } else { 8 }) };
     }
-    forget_noted();
     let mut status = 0;
     // SAFETY: waits for the child of this test.
     unsafe { libc::waitpid(child, &mut status, 0) };

@@ -2,8 +2,10 @@
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use super::identity;
 use super::info_file::{InfoWriter, nonzero_hash};
-use crate::sys::{Fd, SetOnce};
+use crate::process_state::PROCESS;
+use crate::sys::{self, Fd, SetOnce, seccomp};
 
 static TEXT: SetOnce<[u8; 4096]> = SetOnce::new([0; 4096]);
 /// The hash of the beginning, as much as [`TEXT`] holds, of the command line that trinfo has; 0 if it has none.
@@ -12,18 +14,33 @@ static WRITTEN: AtomicU64 = AtomicU64::new(0);
 /// How much of [`TEXT`] is the whole command line as it was last read; 0 if that is not known.
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
 
-/// Writes the command line to a trinfo that has none of this program. A forked child takes its parent's: few change theirs as soon as
-/// that, and [`write_if_changed`] finds out.
+/// Writes the command line to a trinfo that has none of this program.
 pub fn write(writer: &mut InfoWriter) {
     // SAFETY: the one writer of trinfo calls this.
     let text = unsafe { TEXT.get_mut() };
     match text.get_mut(..LENGTH.load(Relaxed)) {
-        Some(known) if !known.is_empty() => write_line(writer, known, None),
+        Some(kept) if PROCESS.parent_has_looked.load(Relaxed) != 0 && !kept.is_empty() => {
+            write_line(writer, kept, None)
+        }
         _ => {
             WRITTEN.store(0, Relaxed);
             write_if_changed(writer);
         }
     }
+}
+
+/// The program has put the command line elsewhere: it is read anew.
+pub fn forget_place() {
+    LENGTH.store(0, Relaxed);
+}
+
+/// Whether the command line is still what was read last, as far as that is known without reading it.
+pub fn is_known() -> bool {
+    // SAFETY: the one writer of trinfo calls this.
+    let text = unsafe { TEXT.get_mut() };
+    let kept = text.get(..LENGTH.load(Relaxed)).unwrap_or(b"");
+    // A filter may kill for the call.
+    !kept.is_empty() && !seccomp::has_filter() && sys::has_bytes(sys::process_id(), identity::arguments_at(), kept)
 }
 
 /// Writes the command line if it is another one than trinfo has.
@@ -39,6 +56,12 @@ pub fn write_if_changed(writer: &mut InfoWriter) {
 /// Whether the command line is another one than trinfo has.
 pub fn has_changed() -> bool {
     // SAFETY: the one writer of trinfo calls this.
+    let kept = unsafe { TEXT.get_mut() };
+    let is_written = kept.get(..LENGTH.load(Relaxed)).is_some_and(|kept| WRITTEN.load(Relaxed) == nonzero_hash(kept));
+    if is_written && is_known() {
+        return false;
+    }
+    // SAFETY: as above.
     let begun = unsafe { begin_reading() };
     begun.is_some_and(|(_, text)| WRITTEN.load(Relaxed) != nonzero_hash(text))
 }

@@ -48,7 +48,7 @@ static IS_PARTIAL_WRITTEN: AtomicBool = AtomicBool::new(false);
 /// Writes the lines of all mappings, to a trinfo that has none.
 pub fn write_all(writer: &mut InfoWriter) {
     if let Some(lines) = KEPT_LINES.get().get(..KEPT_LENGTH.load(Relaxed))
-        && (PROCESS.parent_has_looked.swap(0, Relaxed) != 0 || has_size_of_last_read())
+        && (PROCESS.parent_has_looked.load(Relaxed) != 0 || has_size_of_last_read())
     {
         PROCESS.has_parents_maps.store(1, Relaxed);
         return writer.raw(lines);

@@ -2,7 +2,7 @@
 
 use core::ffi::CStr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicI64, AtomicU64};
+use core::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize};
 
 use spec::buffer::Owner;
 use spec::info;
@@ -11,7 +11,7 @@ use crate::clock;
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{self, INHERITED, Once, SetOnce, decimal};
+use crate::sys::{self, Once, SetOnce, decimal};
 
 static BOOT_ID: SetOnce<[u8; 36]> = SetOnce::new(UNKNOWN_BOOT);
 /// The boot ID has been read, in this process or in one that it was forked from.
@@ -59,24 +59,11 @@ fn once_per_process(word: &AtomicU64, read: impl Fn() -> u64) -> u64 {
 /// The inode of the PID namespace; 0 if /proc does not have it.
 pub fn pid_namespace() -> u64 {
     once_per_process(&PROCESS.pid_namespace, || {
-        let parent = PROCESS.forked_from.load(Relaxed);
-        // Where it is in another namespace than its parent, that has the ID 0 there.
-        let is_parents = parent != 0 && INHERITED.namespace_of.load(Relaxed) == parent && sys::parent_id() == parent;
-        let inode = if is_parents { INHERITED.namespace.load(Relaxed) } else { read_pid_namespace() };
-        let id = process_state::id();
-        // A child that a signal handler forks in between finds whose answer it is, or none.
-        INHERITED.namespace_of.store(0, Relaxed);
-        INHERITED.namespace.store(inode, Relaxed);
-        INHERITED.namespace_of.store(id, Relaxed);
-        inode
+        let mut text = [0; 64];
+        // The link reads `pid:[4026531836]`.
+        let length = path::read_link(c"/proc/self/ns/pid", &mut text).unwrap_or(0);
+        leading_number(text.get(5..length).unwrap_or(b""))
     })
-}
-
-fn read_pid_namespace() -> u64 {
-    let mut text = [0; 64];
-    // The link reads `pid:[4026531836]`.
-    let length = path::read_link(c"/proc/self/ns/pid", &mut text).unwrap_or(0);
-    leading_number(text.get(5..length).unwrap_or(b""))
 }
 
 /// By how many nanoseconds this process's `CLOCK_MONOTONIC` is ahead of the initial time namespace's. `None` if that is not
@@ -111,9 +98,26 @@ pub fn time_namespace_shift() -> Option<i64> {
     Some(shift)
 }
 
+/// See [`arguments_at`].
+static ARGUMENTS_AT: AtomicUsize = AtomicUsize::new(0);
+
 /// When this process began, in clock ticks since boot; 0 if /proc does not have it. An exec does not change it.
 pub fn start() -> u64 {
-    once_per_process(&PROCESS.start_time, || start_in_file(c"/proc/self/stat"))
+    once_per_process(&PROCESS.start_time, || {
+        let mut text = [0; 512];
+        let line = read_stat(c"/proc/self/stat", &mut text);
+        let arguments = field(line, ARGUMENTS) as usize;
+        // Mostly it is the parent's, whose page the kernel would copy.
+        if ARGUMENTS_AT.load(Relaxed) != arguments {
+            ARGUMENTS_AT.store(arguments, Relaxed);
+        }
+        field(line, START)
+    })
+}
+
+/// Where this process's command line begins in its memory, once [`start`] has been asked for; 0 if /proc does not have it.
+pub fn arguments_at() -> usize {
+    ARGUMENTS_AT.load(Relaxed)
 }
 
 /// When the process `pid` began, as [`start`]; 0 if there is none. `buffer` is overwritten.
@@ -122,17 +126,25 @@ pub fn start_of(pid: u32, buffer: &mut [u8; PATH_MAX]) -> u64 {
 }
 
 fn start_in_file(path: &CStr) -> u64 {
-    let mut text = [0; 512];
-    let length = sys::read_proc(path, &mut text).unwrap_or(0);
-    start_in(text.get(..length).unwrap_or(b""))
+    field(read_stat(path, &mut [0; 512]), START)
 }
 
-/// Field 22 of a `stat` line. The program's name, field 2, is in parentheses and may contain any character.
-fn start_in(line: &[u8]) -> u64 {
+/// The beginning of a `stat` file, which is one line.
+fn read_stat<'a>(path: &CStr, text: &'a mut [u8; 512]) -> &'a [u8] {
+    let length = sys::read_proc(path, text).unwrap_or(0);
+    text.get(..length).unwrap_or(b"")
+}
+
+/// Fields of a `stat` line (proc_pid_stat(5)).
+const START: usize = 22;
+const ARGUMENTS: usize = 48;
+
+/// A field of a `stat` line, from the fourth on. The program's name, field 2, is in parentheses and may contain any character.
+fn field(line: &[u8], number: usize) -> u64 {
     let after_name = line.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
     let mut fields =
         line.get(after_name..).unwrap_or(b"").split(|&byte| byte == b' ').filter(|field| !field.is_empty());
-    fields.nth(19).map_or(0, leading_number)
+    fields.nth(number - 3).map_or(0, leading_number)
 }
 
 /// The leading digits of a text as a number.
@@ -158,15 +170,15 @@ mod tests {
     #[test]
     fn a_name_with_parentheses_and_spaces_does_not_matter() {
         let line = b"7 (a) b (c) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 8765 1 2 3";
-        assert_eq!(start_in(line), 8765);
-        assert_eq!(start_in(b""), 0);
+        assert_eq!([START, START + 2].map(|number| field(line, number)), [8765, 2]);
+        assert_eq!(field(b"", START), 0);
     }
 
     #[test]
     fn this_process_is_known() {
         let start_of = |pid| start_of(pid, &mut [0; PATH_MAX]);
         assert_eq!((start_of(std::process::id()), start_of(u32::MAX)), (start(), 0));
-        assert!(start() > 0 && pid_namespace() > 0);
+        assert!(start() > 0 && pid_namespace() > 0 && arguments_at() > 0);
         assert_ne!(boot_id(), UNKNOWN_BOOT);
     }
 }

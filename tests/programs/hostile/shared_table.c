@@ -1,8 +1,8 @@
 // Children that have the memory to themselves and the table of descriptors not: `shared_table CHILDREN HOW FILE`.
 //
 // Two threads lock and unlock at full speed, two open, read and close files of their own, FILE.0 and FILE.1. The main thread
-// makes children by clone with CLONE_FILES, HOW: by `function`, `syscall`, `clone3` (by syscall) or `instruction`. Each
-// makes a pair of calls. Prints how often one of the threads' files was not as it should be, and how many pairs the program made
+// makes children by clone with CLONE_FILES, HOW: by `function`, `syscall`, `clone3` (by syscall) or `instruction`, or
+// `after-function`: by an instruction, after one by the function with a table of its own. Each makes a pair of calls. Prints how often one of the threads' files was not as it should be, and how many pairs the program made
 // without the children's.
 
 #define _GNU_SOURCE
@@ -47,15 +47,20 @@ static void *use_file(void *number) {
     return NULL;
 }
 
+static int do_nothing(void *unused) {
+    return unused != NULL;
+}
+
 static int child(void *unused) {
     (void)unused;
     pairs(1);
     _exit(7);
 }
 
+static _Alignas(16) char stack[65536];
+
 static pid_t make_child(const char *how) {
     long flags = CLONE_FILES | SIGCHLD;
-    static _Alignas(16) char stack[65536];
     if (strcmp(how, "function") == 0)
         return clone(child, stack + sizeof stack, (int)flags, NULL);
     pid_t made;
@@ -90,6 +95,8 @@ int main(int argc, char **argv) {
             return 2;
     while (__atomic_load_n(&opened, __ATOMIC_RELAXED) < 10 || __atomic_load_n(&busy_pairs, __ATOMIC_RELAXED) < 10)
         sched_yield();
+    if (strcmp(argv[2], "after-function") == 0 && waitpid(clone(do_nothing, stack + sizeof stack, SIGCHLD, NULL), NULL, 0) < 0)
+        return 3;
     for (int i = 0, children = atoi(argv[1]); i < children; i++) {
         int status;
         pid_t made = make_child(argv[2]);

@@ -1,0 +1,97 @@
+// A process that has recorded, and then changes what its child's trinfo will say: `known_to_parent WHAT`, with room for another command line.
+// The child locks a mutex and is killed. WHAT is
+//   title       the parent changes its command line before the fork
+//   own-title   the child changes its command line before it locks
+//   thread      another thread loads a library within the fork
+//   namespace   the child is the first of a PID namespace and records nothing; its child does, and ends.
+// Prints `child PID` of the one that records; with `namespace` the inode of its PID namespace.
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "calls.h"
+
+static sem_t begun, loaded;
+static char *title, *title_end;
+
+static void *load(void *unused) {
+    while (sem_wait(&begun))
+        ;
+    if (!dlopen("libm.so.6", RTLD_NOW))
+        abort();
+    sem_post(&loaded);
+    return unused;
+}
+
+// A handler of pthread_atfork: the hook has been called, and libc has not forked yet.
+static void let_load(void) {
+    sem_post(&begun);
+    while (sem_wait(&loaded))
+        ;
+}
+
+static void change_title(void) {
+    memset(title, 0, title_end - title);
+    strcpy(title, "another title");
+}
+
+static int end(pid_t child) {
+    return waitpid(child, NULL, 0) == child ? 0 : 3;
+}
+
+static void record_and_die(void) {
+    pairs(1);
+    kill(getpid(), SIGKILL);
+}
+
+static int in_namespace(void) {
+    if (unshare(CLONE_NEWPID))
+        return 4;
+    pid_t first = fork();
+    if (first)
+        return end(first);
+    pid_t second = fork();
+    if (second)
+        _exit(end(second));
+    char link[64] = "";
+    if (readlink("/proc/self/ns/pid", link, sizeof link - 1) < 0)
+        _exit(5);
+    pairs(1);
+    printf("%s\n", link);
+    exit(0);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3)
+        return 2;
+    char *what = strdup(argv[1]);
+    title = argv[0];
+    title_end = argv[argc - 1] + strlen(argv[argc - 1]);
+    pairs(1);
+    if (strcmp(what, "namespace") == 0)
+        return in_namespace();
+    pthread_t loader;
+    if (strcmp(what, "thread") == 0) {
+        if (sem_init(&begun, 0, 0) || sem_init(&loaded, 0, 0) || pthread_create(&loader, NULL, load, NULL))
+            abort();
+        pthread_atfork(let_load, NULL, NULL);
+    }
+    if (strcmp(what, "title") == 0)
+        change_title();
+    pid_t child = fork();
+    if (child == 0) {
+        if (strcmp(what, "own-title") == 0)
+            change_title();
+        record_and_die();
+    }
+    if (strcmp(what, "thread") == 0)
+        pthread_join(loader, NULL);
+    printf("child %d\n", child);
+    return end(child);
+}
