@@ -12,7 +12,7 @@ mod hold;
 pub mod host_numbers;
 mod inherited;
 #[cfg(test)]
-mod interleaving;
+pub mod interleaving;
 mod memory;
 pub mod memory_group;
 pub mod noted_forks;
