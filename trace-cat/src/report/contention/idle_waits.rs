@@ -304,7 +304,7 @@ impl Analysis {
         // A thread that had ended is not waited for.
         let had_ended = joined.is_some_and(|joined| {
             let joined = &self.threads[joined as usize];
-            joined.has_exited && joined.last < record.time
+            joined.has_ended() && joined.last < record.time
         });
         self.open_call(thread, record, site, None, !had_ended);
         if let Some(call) = self.threads[thread as usize].open.last_mut() {

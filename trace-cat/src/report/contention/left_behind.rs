@@ -7,6 +7,7 @@
 //! that of static variables. The latter is known to who gives the records, which answers for each lock that is in question.
 
 use super::analysis::Analysis;
+use super::holds::Hold;
 use super::object_state::ObjectKind;
 use super::tables::{LockByFork, OwnerByFork};
 
@@ -27,7 +28,37 @@ impl Analysis {
     /// Takes a lock that the first thread of a child has if its memory is private, because the thread that forked it had the lock.
     pub fn inherit_lock(&mut self, object: u32, thread: u32, time: u64) {
         self.objects[object as usize].occupancy.set_doubt(thread, true);
-        self.note_lock_by_fork(LockByFork { object, owner: OwnerByFork::FirstThread(thread), time, waiter: None });
+        let lock = LockByFork { object, owner: OwnerByFork::FirstThread(thread), time, waiter: None };
+        // It was made for processes, as far as is known: then it is one lock, of which the child may be the one that releases it.
+        if !self.note_lock_by_fork(lock) && self.objects[object as usize].has_attributes {
+            self.set_doubt_before_fork(object, true, time);
+        }
+    }
+
+    /// Takes that a thread of a forked child releases a lock that it has if its memory is private. If it is not, the thread of an ancestor
+    /// does not have it any more.
+    pub fn release_inherited_lock(&mut self, object: u32, thread: u32, time: u64) {
+        let state = &self.objects[object as usize];
+        let is_inherited = |hold: &Hold| hold.holder.thread == thread && hold.may_be_elsewhere;
+        if self.processes[state.process as usize].parent.is_some() && state.occupancy.holds.iter().any(is_inherited) {
+            self.set_doubt_before_fork(object, true, time);
+        }
+    }
+
+    /// Takes whether threads of a child's ancestors may not have a lock any more that they had when they forked it.
+    fn set_doubt_before_fork(&mut self, object: u32, may_be_elsewhere: bool, now: u64) {
+        let process = self.objects[object as usize].process;
+        let (address, kind) = self.objects[object as usize].identity();
+        for ancestor in self.line_of(process).skip(1).collect::<Vec<u32>>() {
+            let Some(known) = self.object_at(ancestor, address) else { continue };
+            let (forked_at, knowledge) = (self.fork_from(process, ancestor), self.knowledge_of(known));
+            let state = &mut self.objects[known as usize];
+            if state.kind == kind {
+                state.occupancy.advance(now, knowledge);
+                let before = state.occupancy.holds.iter_mut().filter(|hold| hold.from < forked_at);
+                before.for_each(|hold| hold.may_be_elsewhere = may_be_elsewhere);
+            }
+        }
     }
 
     /// Returns whether the memory of the lock is private.
@@ -47,6 +78,7 @@ impl Analysis {
         let owner = match lock.owner {
             OwnerByFork::FirstThread(owner) => {
                 self.objects[lock.object as usize].occupancy.set_doubt(owner, false);
+                self.set_doubt_before_fork(lock.object, false, lock.time);
                 if lock.waiter.is_some() {
                     self.observe_owner(lock.object, owner, lock.time);
                 }

@@ -121,3 +121,37 @@ fn who_locks_twice_what_another_process_may_unlock_may_go_on() {
     assert_eq!(found(&[16, 99, 0, 0], &[]), deadlock, "there is no other process");
     assert_eq!(found(&[16, 0, 0, 0], fork), deadlock, "it is for one process");
 }
+
+/// A thread has a lock for processes when it forks, and waits for it again: the child is to unlock it.
+#[test]
+fn what_a_child_may_unlock_its_parent_may_get_again() {
+    let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])];
+    let again: &[RecordLine] = &[(30, 1, "2:2:1", &[16, 0, 0, 1])];
+    let unlocks: &[RecordLine] = &[(40, 21, "2:4:0", &[16, 0, 1])];
+    let returns: &[RecordLine] = &[(41, 1, "2:2:2", &[0, 1])];
+    let third: &[RecordLine] = &[(50, 1, "2:2:1", &[16, 0, 0, 1])];
+    let found = |records: &[&[RecordLine<'static>]], are_static: bool| {
+        let records = lines(&[&lock(10, 1, &[16]), &lines(records)]);
+        found_of_memory(&records, Knowledge::default(), are_static).0
+    };
+    let made: &[RecordLine] = &[(5, 1, "2:1:0", &[16, 99, 0, 0])];
+    let with_attributes = |records: &[&[RecordLine<'static>]], are_static: bool| {
+        let records = lines(&[made, &lock(10, 1, &[16]), &lines(records)]);
+        let (analysis, graph) = analysed(&records);
+        let unknown = graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).sum::<usize>();
+        let undecided = undecided(&analysis, &graph).len();
+        (found_of_memory(&records, Knowledge::default(), are_static).0, unknown, undecided)
+    };
+    assert_eq!(with_attributes(&[fork, again], false), (vec![], 1, 0));
+    assert_eq!(with_attributes(&[fork, again], true).0, [[1]], "each process has one of its own");
+    assert_eq!(with_attributes(&[again], false), (vec![vec![1]], 0, 0), "there is no child");
+    // The child did unlock it.
+    assert_eq!(with_attributes(&[fork, again, unlocks, returns, third], false), (vec![], 0, 1));
+    // Of a mutex whose initialisation is not recorded that is known only then.
+    assert_eq!(found(&[fork, again], false), [[1]]);
+    assert_eq!(found(&[fork, again, unlocks], false), [[0; 0]; 0]);
+    assert_eq!(found(&[fork, again, unlocks], true), [[1]]);
+    // What the parent has taken after the fork the child does not have.
+    let anew: &[RecordLine] = &[(23, 1, "2:4:0", &[16, 0, 0]), (24, 1, "2:2:1", &[16]), (24, 1, "2:2:2", &[0, 0])];
+    assert_eq!(with_attributes(&[fork, anew, again, unlocks], false), (vec![vec![1]], 0, 0));
+}

@@ -61,7 +61,7 @@ impl Analysis {
             .iter()
             .map(|thread| ThreadLife {
                 begin: thread.begin,
-                end: if thread.has_exited { thread.last } else { u64::MAX },
+                end: if thread.has_ended() { thread.last } else { u64::MAX },
             })
             .collect();
         if let Some(order) = &mut self.order {

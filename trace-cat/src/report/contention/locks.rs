@@ -151,8 +151,13 @@ impl Analysis {
         if !lost.is_empty() {
             state.forget_releases();
         }
-        let is_new = !was_held || lost.iter().any(|hold| hold.holder.thread == holder.thread);
+        let is_released = lost.iter().any(|hold| hold.holder.thread == holder.thread);
+        let is_new = !was_held || is_released;
         let is_held = state.occupancy.depth(holder.thread) > 0;
+        if is_released && self.may_be_elsewhere(object) {
+            // No thread of its process has unlocked it.
+            self.note_handed_on(object);
+        }
         self.lose_holds(object, &lost);
         if is_new && is_held {
             self.begin_hold(object, holder.thread);
@@ -202,6 +207,7 @@ impl Analysis {
         if rval == 0 {
             self.check_unlock(object, thread, site, record.time);
             let is_of_reader = self.note_handing_on(object, thread);
+            self.release_inherited_lock(object, thread, record.time);
             // With DETAIL, a4 is 1 if a write lock ended.
             let may_be_shared = record.arguments[3] != 1;
             let how = match kind {
@@ -240,9 +246,16 @@ impl Analysis {
         };
         let others = if state.may_be_held_elsewhere { self.objects_elsewhere(object).collect() } else { Vec::new() };
         if is_another_ones(&object) || others.iter().any(is_another_ones) {
-            others.into_iter().chain([object]).for_each(|object| self.objects[object as usize].is_handed_on = true);
+            self.note_handed_on(object);
         }
         false
+    }
+
+    /// Takes that others unlock a lock than those that have it, also in other processes.
+    fn note_handed_on(&mut self, object: u32) {
+        let is_elsewhere = self.objects[object as usize].may_be_held_elsewhere;
+        let others = if is_elsewhere { self.objects_elsewhere(object).collect() } else { Vec::new() };
+        others.into_iter().chain([object]).for_each(|object| self.objects[object as usize].is_handed_on = true);
     }
 
     /// Takes that a thread that is no reader has released a read lock. Returns whether it is for certain one that another thread of the

@@ -70,7 +70,7 @@ impl Analysis {
         {
             return;
         }
-        if !owner.has_exited {
+        if !owner.has_ended() {
             self.add_misuse(MisuseKind::UnlockNotOwner, Some(object), thread, site, time);
         } else if self.is_gone(hold.holder.thread) && !self.objects[object as usize].may_be_robust {
             let (owner, site, time) = (hold.holder.thread, hold.holder.site, owner.last);
@@ -219,7 +219,7 @@ impl Analysis {
             self.settle_suspicions(thread, call.entry, Some(until.min(cancelled)));
         }
         let state = &self.threads[thread as usize];
-        if !state.has_exited || state.is_in_gap {
+        if !state.has_ended() || state.is_in_gap {
             return;
         }
         let (last, creation, is_gone) = (state.last, state.creation, self.is_gone(thread));

@@ -97,6 +97,8 @@ mod cancellation_tests;
 #[cfg(test)]
 mod condition_wait_tests;
 #[cfg(test)]
+mod destructor_tests;
+#[cfg(test)]
 mod futex_call_tests;
 #[cfg(test)]
 mod immediate_locks_tests;

@@ -49,7 +49,7 @@ impl Occupancy {
                 Occupant::Unknown
             }
             _ if let Some(ended) = &self.ended => ended.occupant(&self.holds),
-            [hold] if hold.is_doubtful() => Occupant::Unknown,
+            _ if self.holds.iter().any(Hold::is_doubtful) => Occupant::Unknown,
             [hold] => Occupant::One(hold.holder),
             _ => Occupant::Several(self.holds.iter().map(|hold| hold.holder).collect()),
         }

@@ -26,7 +26,7 @@ impl Analysis {
         let system = self.processes[process as usize].knowledge.system;
         let may_be_it = |thread: &&ThreadState| {
             let its = &self.processes[thread.process as usize];
-            let is_there = !thread.has_exited && matches!(its.end, ImageEnd::Unknown | ImageEnd::Running);
+            let is_there = !thread.has_ended() && matches!(its.end, ImageEnd::Unknown | ImageEnd::Running);
             thread.lwp == lwp
                 && thread.process != process
                 && thread.begin < call.entry
@@ -89,7 +89,7 @@ impl Analysis {
         let group = *self.shared_locks.get(&own)?;
         let has_it = |(index, thread): &(u32, &ThreadState)| {
             let its = &self.processes[thread.process as usize];
-            let is_there = !thread.has_exited && matches!(its.end, ImageEnd::Unknown | ImageEnd::Running);
+            let is_there = !thread.has_ended() && matches!(its.end, ImageEnd::Unknown | ImageEnd::Running);
             let holds_it = |object: &u32| {
                 let state = &self.objects[*object as usize];
                 let is_it = |hold: &Hold| {
@@ -116,7 +116,7 @@ impl Analysis {
     }
 
     /// When the line of a process had left an ancestor, so that it has no copies of what is locked there from then on.
-    fn fork_from(&self, process: u32, ancestor: u32) -> u64 {
+    pub fn fork_from(&self, process: u32, ancestor: u32) -> u64 {
         let line = self.line_of(process).take_while(|it| *it != ancestor);
         line.last().map_or(u64::MAX, |child| self.processes[child as usize].forked_at)
     }

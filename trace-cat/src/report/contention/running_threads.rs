@@ -9,7 +9,7 @@ pub fn ending_thread(analysis: &Analysis, process: u32) -> Option<u32> {
     let threads = analysis.processes[process as usize].threads.iter().copied();
     let is_ending = |&thread: &u32| {
         let state = &analysis.threads[thread as usize];
-        state.has_exited && !state.is_in_gap && !analysis.is_gone(thread)
+        state.has_exited && !state.is_in_gap && !analysis.is_gone(thread) && !is_blocked(analysis, thread)
     };
     threads.filter(is_ending).last()
 }
@@ -24,9 +24,14 @@ pub fn has_running_thread(analysis: &Analysis, process: u32) -> bool {
     analysis.processes[process as usize].threads.iter().any(|&thread| {
         let state = &analysis.threads[thread as usize];
         let stays = state.has_exited && !state.is_in_gap;
-        // Nobody may have the mutex of one that needs it back.
-        let waits = |node: &Node| node.call.needed_mutex().is_none() || !node.blockers.is_empty();
-        let is_blocked = |call: &OngoingCall| is_idle(call) || node(analysis, thread).as_ref().is_some_and(waits);
-        !stays && !state.certain_call().is_some_and(is_blocked)
+        !stays && !is_blocked(analysis, thread)
     })
+}
+
+/// Whether a thread waits for others.
+fn is_blocked(analysis: &Analysis, thread: u32) -> bool {
+    // Nobody may have the mutex of one that needs it back.
+    let waits = |node: &Node| node.call.needed_mutex().is_none() || !node.blockers.is_empty();
+    let stays = |call: &OngoingCall| is_idle(call) || node(analysis, thread).as_ref().is_some_and(waits);
+    analysis.threads[thread as usize].certain_call().is_some_and(stays)
 }

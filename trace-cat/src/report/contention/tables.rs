@@ -249,6 +249,11 @@ impl ThreadState {
         self.open.last().filter(|call| !self.is_in_gap && is_in(call))
     }
 
+    /// Whether the thread has ended as far as the records show: destructors run after the record of its end, and may wait.
+    pub fn has_ended(&self) -> bool {
+        self.has_exited && self.call_with_mutex().is_none()
+    }
+
     /// Whether the thread may have left this call, in which it is as far as the records show: it has made records since, by a signal
     /// handler that interrupted the call, or after a jump out of that.
     pub fn may_have_left(&self, call: &OngoingCall) -> bool {

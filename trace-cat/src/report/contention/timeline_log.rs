@@ -107,7 +107,7 @@ impl Analysis {
             let (time, how) = (state.last, state.end);
             for thread in state.threads.clone() {
                 let state = &self.threads[thread as usize];
-                let time = if state.has_exited { state.last } else { time.max(state.last) };
+                let time = if state.has_ended() { state.last } else { time.max(state.last) };
                 self.draw(TimelineEvent::ThreadEnd { thread, time });
             }
             self.draw(TimelineEvent::ProcessEnd { process, time, how });

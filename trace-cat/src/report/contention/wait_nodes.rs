@@ -33,7 +33,7 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
         (1, 38) if runner.is_some_and(|runner| runner != thread) => runner.into_iter().collect(),
         (1, 3) => {
             call.joined = analysis.joined_thread(state.process, &call);
-            let is_alive = |joined: &u32| !analysis.threads[*joined as usize].has_exited;
+            let is_alive = |joined: &u32| !analysis.threads[*joined as usize].has_ended();
             call.joined.filter(is_alive).into_iter().collect()
         }
         (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => {

@@ -275,7 +275,7 @@ impl<'a> Document<'a> {
     fn thread(&self, index: &u32) -> Value {
         let thread = self.view.thread(*index);
         let process = &self.view.analysis.processes[thread.process as usize];
-        let has_end = thread.has_exited || matches!(process.end, ImageEnd::Exit | ImageEnd::Exec);
+        let has_end = thread.has_ended() || matches!(process.end, ImageEnd::Exit | ImageEnd::Exec);
         json!({
             "thread": thread.lwp,
             "pid": process.pid,

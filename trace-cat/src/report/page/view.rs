@@ -322,7 +322,7 @@ impl<'a> ReportView<'a> {
     /// Until when a thread lived as far as it is known.
     pub fn thread_end(&self, thread: &ThreadState) -> u64 {
         let process = &self.analysis.processes[thread.process as usize];
-        if thread.has_exited { thread.last } else { process.last.max(thread.last) }
+        if thread.has_ended() { thread.last } else { process.last.max(thread.last) }
     }
 
     /// How long a thread lived in the selected time, as far as it is known.
