@@ -2,6 +2,7 @@ mod chosen_functions;
 mod files;
 mod initialise;
 mod origin;
+mod own_variables;
 pub mod process_info;
 
 #[cfg(not(test))]
@@ -12,3 +13,4 @@ pub use initialise::{
     after_fork_in_child, configured_switch_at, initialise, initialise_at_end, is_being_initialised, is_recording,
 };
 pub use origin::Origin;
+pub use own_variables::have_children_own_variables;

@@ -44,6 +44,16 @@ impl Origin {
         PROCESS.origin.store(self.0, Relaxed);
     }
 
+    /// Whether the child's thread-local variables are its own, as far as that is known: two processes cannot go on on one stack.
+    pub fn has_own_variables(self) -> bool {
+        self.0 & (GOES_ON | OWN_VARIABLES) != 0
+    }
+
+    /// The same, with variables that are the child's own.
+    pub fn with_own_variables(self) -> Origin {
+        Origin(self.0 | OWN_VARIABLES)
+    }
+
     /// Whether nothing goes on in the child that its parent's thread has begun.
     pub fn begins_anew(self) -> bool {
         self.0 & BEGINS_ANEW != 0
@@ -56,6 +66,7 @@ impl Origin {
 }
 
 const GOES_ON: u32 = 1;
+const OWN_VARIABLES: u32 = 16;
 const BEGINS_ANEW: u32 = 2;
 const OWN_TABLE: u32 = 4;
 const PARENTS_TABLE: u32 = 8;
