@@ -35,7 +35,7 @@ impl Origin {
 
     /// Of the calling process, a forked child that is not initialised yet.
     pub fn of_this_process() -> Origin {
-        let noted = if noted_forks::is_noted() { Origin::FORK.0 } else { 0 };
+        let noted = if noted_forks::is_noted() { GOES_ON } else { 0 };
         Origin(PROCESS.origin.load(Relaxed) | noted)
     }
 
