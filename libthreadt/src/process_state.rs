@@ -229,6 +229,11 @@ pub fn set_switch(index: usize, switch: Switch) {
     PROCESS.switches[index % SWITCHES].store(switch.0, Relaxed);
 }
 
+/// Whether this process is a forked child in which nothing is recorded, not even the library initialised.
+pub fn is_unrecorded() -> bool {
+    PROCESS.recording_ended.load(Relaxed) != 0 && !is_initialised()
+}
+
 /// Ends all recording in this process.
 pub fn switch_all_off() {
     PROCESS.recording_ended.store(1, Relaxed);

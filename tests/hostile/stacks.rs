@@ -40,6 +40,46 @@ fn children_with_a_stack_right_below_their_parents_frame() {
     }
 }
 
+/// A child's initialisation overwrites nothing that the program has below its parent's stack, where that is on memory of the program's.
+#[test]
+fn children_with_a_stack_between_the_programs_data_and_their_parents_stack() {
+    let program = Program::c("hostile/crowded_stack.c");
+    for how in ["alternate", "coroutine", "alternate-array"] {
+        TestDirectory::new("crowded").native(&program).arg(how).run().success();
+        let test = TestDirectory::new("crowded");
+        let output = test.traced(&program).arg(how).env("THR_TRACE_EVENTS", "mutex").run();
+        assert_eq!(output.success().stdout_text(), "0\n", "children whose data was overwritten, {how}");
+    }
+}
+
+/// What children of a thread store in thread-local variables its parent has, too, if its stack is shared memory. Nothing is recorded of
+/// them, nor of what they make.
+#[test]
+fn children_of_a_thread_on_shared_memory_leave_their_parent_alone() {
+    let program = Program::c("hostile/shared_stack.c");
+    for how in ["function", "syscall", "clone3", "instruction"] {
+        TestDirectory::new("shared-stack").native(&program).arg(how).run().success();
+        for (unbuffered, is_filtered) in [(false, false), (true, false), (false, true)] {
+            let test = TestDirectory::new("shared-stack");
+            let run = if is_filtered {
+                test.traced(Program::c("hostile/refuse.c")).arg("membarrier").arg(&program)
+            } else {
+                test.traced(&program)
+            };
+            let run = run.arg(how).env("THR_TRACE_EVENTS", "mutex").noise_expected();
+            let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            let pairs: usize = output.success().stdout_text().trim_end().parse().unwrap();
+            let message =
+                "libthreadt: this process may share thread-local variables with its parent; nothing is recorded";
+            let stderr = output.stderr_text();
+            assert!(stderr.lines().count() > 10 && stderr.lines().all(|line| line == message), "{stderr}");
+            let trace = test.merged();
+            let counts = (trace.of("mutex_unlock").len(), trace.of("trace_lost").len());
+            assert_eq!(counts, (pairs, 0), "{how} {unbuffered} {is_filtered}");
+        }
+    }
+}
+
 /// Code that is compiled with `-mpreferred-stack-boundary=3` calls libc so, and libc's functions do not mind.
 #[test]
 fn every_kind_of_call_on_a_stack_that_is_not_aligned() {

@@ -54,3 +54,15 @@ fn a_grandchild_in_another_namespace_has_that_one() {
     let info = fs::read_to_string(test.trace_directory().join("trinfo.0000002")).unwrap();
     assert!(info.lines().any(|line| line == format!("pidns {inode}")), "{inode}: {info}");
 }
+
+/// It ends with nothing to add to its trinfo, but for all of it.
+#[test]
+fn a_child_whose_files_were_removed_has_a_new_trinfo() {
+    let test = TestDirectory::new("known-removed");
+    let run = test.traced(Program::c("lifecycle/known_to_parent.c")).args(["removed", "rm trace/t*"]);
+    let output = run.noise_expected().run();
+    output.exited(0);
+    let child: u32 = output.stdout_text().trim_end().strip_prefix("child ").unwrap().parse().unwrap();
+    let info = fs::read_to_string(test.trace_directory().join(format!("trinfo.{child:07x}"))).unwrap();
+    assert!(info.contains(&format!("\npid {child}\n")) && info.contains("\nmap "), "{info}");
+}

@@ -4,6 +4,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::files::prepare_files;
 use super::origin::Origin;
+use super::own_variables::are_variables_shared;
 use crate::clock;
 use crate::config::{self, CONFIG};
 use crate::control;
@@ -67,7 +68,7 @@ pub fn initialise() -> bool {
         return true;
     }
     // A resolver of another library may call hooks while this one is not relocated: it gets the next functions only.
-    if !glibc::is_relocated() || CONFIGURED.is_done() && !process_state::owns_memory() {
+    if !glibc::is_relocated() || CONFIGURED.is_done() && (is_unrecordable() || !process_state::owns_memory()) {
         return false;
     }
     // Only to configure the library other functions are called.
@@ -116,6 +117,12 @@ pub fn initialise() -> bool {
         prepare_files();
     }
     initialised
+}
+
+/// Whether this process is a forked child that is not to be initialised. One that has begun with that is.
+fn is_unrecordable() -> bool {
+    let has_begun = PROCESS.initialised.is_busy() || PROCESS.has_forgotten_parent.load(Relaxed) != 0;
+    !has_begun && CONFIG.get().may_record() && are_variables_shared()
 }
 
 /// Gives this initialisation a number, by which it knows that it is still this process's; `None` in a child that returns here, whose own

@@ -3,6 +3,7 @@ mod files;
 mod initialise;
 mod known_to_parent;
 mod origin;
+mod own_variables;
 pub mod process_info;
 
 #[cfg(not(test))]
@@ -14,3 +15,4 @@ pub use initialise::{
 };
 pub use known_to_parent::KnownToParent;
 pub use origin::Origin;
+pub use own_variables::have_children_own_variables;

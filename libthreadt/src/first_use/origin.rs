@@ -35,13 +35,23 @@ impl Origin {
 
     /// Of the calling process, a forked child that is not initialised yet.
     pub fn of_this_process() -> Origin {
-        let noted = if noted_forks::is_noted() { Origin::FORK.0 } else { 0 };
+        let noted = if noted_forks::is_noted() { GOES_ON } else { 0 };
         Origin(PROCESS.origin.load(Relaxed) | noted)
     }
 
     /// Lets the calling process, a forked child, have this origin.
     pub fn note(self) {
         PROCESS.origin.store(self.0, Relaxed);
+    }
+
+    /// Whether the child's thread-local variables are its own, as far as that is known: two processes cannot go on on one stack.
+    pub fn has_own_variables(self) -> bool {
+        self.0 & (GOES_ON | OWN_VARIABLES) != 0
+    }
+
+    /// The same, with variables that are the child's own.
+    pub fn with_own_variables(self) -> Origin {
+        Origin(self.0 | OWN_VARIABLES)
     }
 
     /// Whether nothing goes on in the child that its parent's thread has begun.
@@ -56,6 +66,7 @@ impl Origin {
 }
 
 const GOES_ON: u32 = 1;
+const OWN_VARIABLES: u32 = 16;
 const BEGINS_ANEW: u32 = 2;
 const OWN_TABLE: u32 = 4;
 const PARENTS_TABLE: u32 = 8;

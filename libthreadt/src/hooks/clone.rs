@@ -8,13 +8,14 @@ use core::mem::offset_of;
 use core::ptr::with_exposed_provenance;
 
 use super::sandbox::MOVES_FILES;
-use crate::first_use::{Origin, after_fork_in_child};
+use crate::config::CONFIG;
+use crate::first_use::{Origin, after_fork_in_child, have_children_own_variables};
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::lifecycle::{prepare_for_sandbox, share_thread};
-use crate::process_state::{ORIGIN_OFFSET, PROCESS};
-use crate::sys::stack::RED_ZONE;
+use crate::process_state::{ORIGIN_OFFSET, PROCESS, is_initialised};
+use crate::sys::stack::{RED_ZONE, is_on_own_stack};
 use crate::sys::stack_alignment::call_aligned;
-use crate::sys::{self, PAGE, descriptor_table, seccomp};
+use crate::sys::{self, IMPOSSIBLE_HOW, SET_SIZE, descriptor_table, is_readable};
 
 /// Flags with which a child does not go on with a copy of the thread.
 const SHARES_OR_REPLACES: c_int = libc::CLONE_VM | libc::CLONE_SETTLS;
@@ -33,11 +34,12 @@ macro_rules! clone_functions {
                 ".cfi_startproc",
                 save_registers!(),
                 "mov edi, edx",
+                "lea rdx, [rsp + 56]",
                 call_aligned!("{prepare}"),
                 "mov r10, rax",
                 restore_registers!(),
-                "test edx, {shares_or_replaces}",
-                "jnz 3f",
+                "test r10, r10",
+                "jz 3f",
                 // Without a function or a stack it fails.
                 "test rdi, rdi",
                 "jz 3f",
@@ -56,7 +58,6 @@ macro_rules! clone_functions {
                 jump_to_next_with_registers!(),
                 ".cfi_endproc",
                 prepare = sym prepare_for_clone_function,
-                shares_or_replaces = const SHARES_OR_REPLACES,
                 start = const size_of::<ChildStart>(),
                 function = const offset_of!(ChildStart, function),
                 argument = const offset_of!(ChildStart, argument),
@@ -87,21 +88,20 @@ struct ChildStart {
     argument: u64,
     /// The stack pointer with which the parent called `clone`.
     parents_rsp: u64,
-    /// The bits of the child's [`Origin`], and [`MAY_ASK`]. The function's return address is here without this library.
+    /// The bits of the child's [`Origin`], and [`INITIALISE`]. The function's return address is here without this library.
     knowledge: u64,
 }
 
-/// No filter may kill for a system call.
-const MAY_ASK: u64 = 1 << 32;
+/// The child is to be initialised before it runs the function.
+const INITIALISE: u64 = 1 << 32;
 
-/// If the child's stack begins by less than this below the parent's frame, it has as much room as that.
-const NEAR: usize = 16 << 10;
+/// What the initialisation may use of the stack, bytes.
+const ROOM: usize = 4096;
 
-/// Initialises the child, and runs its function as `clone` would.
+/// Lets the child know how it was made, initialises it, and runs its function as `clone` would.
 ///
 /// The host's stack for the child may be small. So the initialisation runs on the copy of the parent's, below its frame, where the child
-/// needs nothing; unless the child's stack is there. If the parent's is memory that it shares with its children, so are perhaps its
-/// thread-local variables, and the child is initialised at its first hook.
+/// needs nothing. The program may have advised the kernel to give children no copy (`MADV_DONTFORK`): the kernel tries to read it.
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn run_child() {
     naked_asm!(
@@ -111,31 +111,24 @@ unsafe extern "C-unwind" fn run_child() {
         "mov rbx, rdi",
         "mov rax, qword ptr [rbx + {knowledge}]",
         "mov dword ptr [rip + {page} + {origin}], eax",
-        "shr rax, {may_ask}",
-        "jz 2f",
-        // Only private memory may be wiped at a fork, so that the answer shows what it is. It is taken back at once.
-        "mov rdi, qword ptr [rbx + {parents_rsp}]",
-        "sub rdi, {red_zone}",
-        "and rdi, -{page_size}",
-        "mov esi, {page_size}",
-        "mov edx, {wipe_on_fork}",
-        "mov eax, {madvise}",
+        "shr rax, {initialise_bit}",
+        "jz 3f",
+        "mov rsi, qword ptr [rbx + {parents_rsp}]",
+        "sub rsi, {red_zone} + {room}",
+        "mov edi, {impossible_how}",
+        "xor edx, edx",
+        "mov r10d, {set_size}",
+        "mov eax, {rt_sigprocmask}",
         "syscall",
-        "mov r8, rax",
-        "mov edx, {keep_on_fork}",
-        "mov eax, {madvise}",
+        "cmp rax, -{einval}",
+        "jne 3f",
+        "add rsi, {room}",
+        "mov eax, {rt_sigprocmask}",
         "syscall",
-        "test r8, r8",
-        "jnz 3f",
-        "2:",
-        "mov rax, qword ptr [rbx + {parents_rsp}]",
-        "mov rcx, rax",
-        "sub rcx, rbx",
-        "sub rax, {red_zone}",
-        "cmp rcx, {near}",
-        "cmovb rax, rsp",
-        "and rax, -16",
-        "mov rsp, rax",
+        "cmp rax, -{einval}",
+        "jne 3f",
+        "mov rsp, rsi",
+        "and rsp, -16",
         "mov rdi, rbx",
         "call {initialise}",
         "3:",
@@ -148,16 +141,16 @@ unsafe extern "C-unwind" fn run_child() {
         "mov rbx, qword ptr [rbx - 16]",
         "jmp rax",
         ".cfi_endproc",
-        parents_rsp = const offset_of!(ChildStart, parents_rsp),
-        red_zone = const RED_ZONE,
-        page_size = const PAGE,
         page = sym PROCESS,
         origin = const ORIGIN_OFFSET,
-        may_ask = const MAY_ASK.trailing_zeros(),
-        wipe_on_fork = const libc::MADV_WIPEONFORK,
-        keep_on_fork = const libc::MADV_KEEPONFORK,
-        madvise = const libc::SYS_madvise,
-        near = const NEAR,
+        initialise_bit = const INITIALISE.trailing_zeros(),
+        parents_rsp = const offset_of!(ChildStart, parents_rsp),
+        red_zone = const RED_ZONE,
+        room = const ROOM,
+        impossible_how = const IMPOSSIBLE_HOW,
+        set_size = const SET_SIZE,
+        rt_sigprocmask = const libc::SYS_rt_sigprocmask,
+        einval = const libc::EINVAL,
         initialise = sym initialise_child,
         knowledge = const offset_of!(ChildStart, knowledge),
         function = const offset_of!(ChildStart, function),
@@ -170,11 +163,28 @@ extern "C" fn initialise_child(start: &ChildStart) {
     after_fork_in_child(Origin::from_bits(start.knowledge as u32));
 }
 
-/// Prepares for `clone` by libc's function. Returns what the child is to know ([`ChildStart::knowledge`]).
-extern "C" fn prepare_for_clone_function(flags: c_int) -> u64 {
+/// Prepares for `clone` by libc's function, called with the stack at `rsp`. Returns what the child is to know ([`ChildStart::knowledge`]); 0
+/// if that is nothing, because it has no memory of its own, or its parent is not recorded.
+extern "C" fn prepare_for_clone_function(flags: c_int, stack: usize, rsp: usize) -> u64 {
     prepare_for_clone(flags);
-    let may_ask = if flags & SHARES_OR_REPLACES == 0 && !seccomp::has_filter() { MAY_ASK } else { 0 };
-    u64::from(Origin::of_function(flags).bits()) | may_ask
+    if flags & SHARES_OR_REPLACES != 0 || !is_initialised() || !CONFIG.get().may_record() {
+        return 0;
+    }
+    let initialise = if can_be_initialised(stack, rsp) { INITIALISE } else { 0 };
+    u64::from(Origin::of_function(flags).bits()) | initialise
+}
+
+/// Whether a child with this stack can be initialised on a copy of its parent's, which is at `rsp`: not where that may be shared memory, nor
+/// where it may have too little room above what else the program has there, or has the child's stack in it. Then the child is
+/// initialised at its first hook.
+fn can_be_initialised(stack: usize, rsp: usize) -> bool {
+    let needed = RED_ZONE + ROOM;
+    let begins_above_or_below = rsp.wrapping_sub(stack & !15) >= needed;
+    // It cannot be read, either, where a filter forbids the question.
+    begins_above_or_below
+        && have_children_own_variables()
+        && is_on_own_stack(rsp)
+        && is_readable(rsp.wrapping_sub(needed) & !7)
 }
 
 fn prepare_for_clone(flags: c_int) {

@@ -105,6 +105,9 @@ fn dispatch(selector: *mut u8, call_next: impl Fn() -> c_long) -> c_long {
 /// Records of a thread without system calls have no time and no way to a file: from here on they are counted as lost, in
 /// memory that the thread has already. What it recorded before stays in its slot.
 fn mute(is_done: impl Fn(c_long) -> bool, call_next: impl Fn() -> c_long) -> c_long {
+    if process_state::is_unrecorded() {
+        return call_next();
+    }
     clock::avoid_counter();
     let now = clock::since_epoch(clock::now_fenced());
     let slot = thread_local::own().filter(|slot| slot.lost_since.compare_exchange(0, now, Relaxed, Relaxed).is_ok());

@@ -7,15 +7,22 @@ use spec::id;
 use crate::config::detail;
 use crate::process_state;
 use crate::recorder::records;
-use crate::storage::{ALL_REGIONS, WriteRight, file_entry, release_slot, report_unwritten, slot_layout, thread_local};
+use crate::storage::{
+    ALL_REGIONS, Slot, WriteRight, file_entry, release_slot, report_unwritten, slot_layout, thread_local,
+};
 use crate::sys::{close_abandoned, user_dispatch};
 use crate::{clock, recorder};
+
+/// The thread's slot. What a child has that is not initialised is its parent's.
+fn own_slot() -> Option<Slot> {
+    thread_local::own().filter(|_| process_state::is_initialised())
+}
 
 /// The thread's routine was left by unwinding.
 pub fn end_by_unwinding() {
     /// `PTHREAD_CANCELED`.
     const CANCELED: u64 = u64::MAX;
-    match thread_local::own() {
+    match own_slot() {
         // `record_thread_exit` has recorded it.
         Some(slot) if slot.exit_recorded.load(Relaxed) != 0 => write_out(),
         _ => record_thread_exit(CANCELED, 0),
@@ -29,7 +36,7 @@ pub fn record_thread_exit(status: u64, caller: u64) {
     if records(id::THR_EXIT) {
         recorder::put(&id::THR_EXIT_0, clock::now_fenced(), [status, 0, 0, 0, detail(caller)]);
     }
-    if let Some(slot) = thread_local::own() {
+    if let Some(slot) = own_slot() {
         // ORDERING: Relaxed; only this thread reads it.
         slot.exit_recorded.store(1, Relaxed);
     }
@@ -39,7 +46,7 @@ pub fn record_thread_exit(status: u64, caller: u64) {
 /// Writes what this thread, which is about to end, has recorded to its file (unless that is a ring), and releases its
 /// slot to another thread once this one is gone.
 fn write_out() {
-    let Some(slot) = thread_local::own().filter(|_| process_state::is_initialised()) else { return };
+    let Some(slot) = own_slot() else { return };
     let lwp = slot.lwp.load(Relaxed);
     // A record that was in progress when the thread was cancelled will never be finished.
     slot.in_progress.iter().for_each(|word| word.store(0, Relaxed));

@@ -17,7 +17,7 @@ use super::record::put;
 use super::thread_slot::slot_or_claim;
 use crate::config::CONFIG;
 use crate::first_use::{configured_switch_at, process_info};
-use crate::process_state::{PROCESS, SWITCHES, Switch};
+use crate::process_state::{self, PROCESS, SWITCHES, Switch};
 use crate::storage::{Slot, thread_local};
 use crate::sys::thread_word;
 use crate::{clock, config, control};
@@ -44,7 +44,8 @@ pub fn switch_at(place: usize) -> Switch {
 /// The same in a process in which something was changed.
 #[inline(never)]
 fn changed_switch_at(place: usize, configured: Switch) -> Switch {
-    match thread_local::current() {
+    // The slot of a child that is not initialised is its parent's.
+    match thread_local::current().filter(|_| process_state::is_initialised()) {
         Some(slot) if slot.changes_seen.load(Relaxed) == control::changes() => own_switch(slot, place),
         current => notice_change(current, place, configured),
     }
@@ -60,7 +61,7 @@ fn own_switch(slot: Slot, place: usize) -> Switch {
 #[cold]
 #[inline(never)]
 fn notice_change(current: Option<Slot>, place: usize, configured: Switch) -> Switch {
-    let current = current.or_else(thread_local::own);
+    let current = current.or_else(thread_local::own).filter(|_| process_state::is_initialised());
     if let Some(slot) = current.filter(|slot| slot.changes_seen.load(Relaxed) == control::changes()) {
         return own_switch(slot, place);
     }

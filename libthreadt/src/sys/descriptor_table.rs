@@ -10,6 +10,7 @@ use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::call::{Errno, call};
+use super::noted_forks;
 use super::process::{parent_id, thread_id};
 use super::seccomp::has_filter;
 
@@ -49,7 +50,8 @@ pub fn may_be_shared() -> bool {
 /// `lwp` was the forking thread's, 0 if that is not known: it has the table of its process's first thread then, unless threads differ.
 pub fn is_parents(lwp: u32, known: Option<bool>) -> bool {
     let lwp = if lwp == 0 && !may_differ() { parent_id() } else { lwp };
-    let is_parents = known.or_else(|| has_table_of(lwp)).unwrap_or(true);
+    // What is noted may be an earlier fork, which a signal handler has left by a jump.
+    let is_parents = known.or_else(|| has_table_of(lwp)).unwrap_or_else(|| !noted_forks::is_noted());
     DIFFER.store(false, Relaxed);
     IS_SHARED.store(is_parents, Relaxed);
     is_parents
@@ -97,6 +99,15 @@ mod tests {
         // The process's first thread has the table, too.
         assert_eq!(status_of_child(0, || is_parents(0, None)), (!is_answered).into());
         assert_eq!(status_of_child(libc::CLONE_FILES, || is_parents(0, None)), 1);
+        noted_forks::note();
+        assert_eq!(status_of_child(0, || is_parents(0, None)), 0);
+        assert_eq!(
+            status_of_child(libc::CLONE_FILES, || is_parents(0, None)),
+            is_answered.into(),
+            "of an earlier fork"
+        );
+        // A thread of another test may get this one's place in memory.
+        noted_forks::forget();
         for known in [false, true] {
             assert_eq!(status_of_child(0, || is_parents(lwp, Some(known))), known.into(), "the kernel is not asked");
         }

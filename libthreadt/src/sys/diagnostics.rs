@@ -34,6 +34,8 @@ pub enum Warning {
     Control,
     /// The handler cannot be used.
     Handler,
+    /// A child may share its parent's thread-local variables.
+    Variables,
     /// What THR_TRACE_FUNC names is not there. Reported for each name.
     Functions,
 }

@@ -93,11 +93,13 @@ pub fn map_for_process(length: usize) -> Result<*mut u8> {
     unsafe { call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX]) }.map(|address| address as *mut u8)
 }
 
+/// What [`is_readable`] asks for: no such thing is to be done with the set, which has so many bytes.
+pub const IMPOSSIBLE_HOW: usize = i32::MAX as usize;
+pub const SET_SIZE: usize = 8;
+
 /// Whether the word at an address, a multiple of 8, can be read. The kernel tries: it reads a set of signals before it finds that
 /// nothing is to be done with it.
 pub fn is_readable(address: usize) -> bool {
-    const IMPOSSIBLE_HOW: usize = i32::MAX as usize;
-    const SET_SIZE: usize = 8;
     // SAFETY: the call changes nothing.
     let result = unsafe { call(libc::SYS_rt_sigprocmask, [IMPOSSIBLE_HOW, address, 0, SET_SIZE]) };
     result == Err(Errno(libc::EINVAL))

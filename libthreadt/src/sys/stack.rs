@@ -186,6 +186,18 @@ fn begin_of_libc_stack(pointer: usize) -> Option<usize> {
     })
 }
 
+/// Whether an address is certainly on the stack that the thread was made with, and that is private memory.
+pub fn is_on_own_stack(address: usize) -> bool {
+    is_own_up_to(address, end_of_stack_above(address))
+}
+
+/// Whether the thread's structure, with its thread-local variables, is certainly private memory: the first thread's, or on a stack
+/// that libc has mapped. 0 is the pointer where the kernel has wiped the memory.
+pub fn is_structure_private() -> bool {
+    let pointer = thread_pointer();
+    pointer != 0 && (pointer == FIRST_POINTER.load(Relaxed) || begin_of_libc_stack(pointer).is_some())
+}
+
 /// Whether all pages from one address to another can be read: stacks end in pages that cannot. So do they for this where a page is not in
 /// memory, unless it is certainly the thread's own stack: the program may serve the page fault, even in this thread (`userfaultfd`).
 fn is_mapped(from: usize, to: usize) -> bool {

@@ -107,3 +107,31 @@ fn a_stack_of_libcs_is_the_threads_own_down_to_the_guard_pages() {
         assert_eq!(answers, [true, true, false]);
     }
 }
+
+/// Thread-local variables are certainly private only where libc has made the stack.
+#[test]
+#[cfg_attr(miri, ignore = "glibc's threads")]
+#[expect(clippy::disallowed_methods, reason = "the threads are the test's own")]
+fn variables_of_threads_on_the_programs_memory_may_be_shared() {
+    extern "C" fn ask(_: *mut libc::c_void) -> *mut libc::c_void {
+        core::ptr::without_provenance_mut(is_structure_private().into())
+    }
+    let ask_in_thread = |prepare: &dyn Fn(*mut libc::pthread_attr_t)| {
+        // SAFETY: the attributes are initialised before they are used, and the thread is joined.
+        unsafe {
+            let (mut attributes, mut thread, mut answer) = (core::mem::zeroed(), 0, core::ptr::null_mut());
+            assert_eq!(libc::pthread_attr_init(&mut attributes), 0);
+            prepare(&mut attributes);
+            assert_eq!(libc::pthread_create(&mut thread, &attributes, ask, core::ptr::null_mut()), 0);
+            assert_eq!(libc::pthread_join(thread, &mut answer), 0);
+            answer.addr() != 0
+        }
+    };
+    let mut memory = vec![0u8; 1 << 18];
+    let stack = memory.as_mut_ptr();
+    assert!(ask_in_thread(&|_| ()));
+    // SAFETY: initialised attributes; the memory outlives the thread.
+    assert!(!ask_in_thread(&|attributes| unsafe {
+        assert_eq!(libc::pthread_attr_setstack(attributes, stack.cast(), 1 << 18), 0);
+    }));
+}

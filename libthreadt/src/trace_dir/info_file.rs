@@ -56,22 +56,33 @@ pub fn append_if(is_needed: impl FnOnce() -> bool, content: impl FnOnce(&mut Inf
         return;
     }
     let process = WorkingProcess::current();
-    if is_needed() {
+    if is_needed() || was_removed() {
         append_held(content);
     } else if process.is_current() {
         PROCESS.writing_info.release();
     }
 }
 
+/// Whether somebody has removed the file that this process has made or found.
+fn was_removed() -> bool {
+    // SAFETY: the one writer calls this.
+    let writer = unsafe { WRITER.get_mut() };
+    let path = path::trace_file(&mut writer.path, directory::path(), own_name());
+    writer.known.is_some_and(|known| !known.is_still_at(path))
+}
+
 /// Calls `work` as the one writer, without the file, unless a thread is writing.
 pub fn in_turn(work: impl FnOnce()) {
-    append_if(
-        || {
-            work();
-            false
-        },
-        |_| {},
-    );
+    if !PROCESS.writing_info.take() {
+        return;
+    }
+    let process = WorkingProcess::current();
+    if sandbox_spares::hindrance().is_none() {
+        work();
+    }
+    if process.is_current() {
+        PROCESS.writing_info.release();
+    }
 }
 
 /// The same as [`append`], but waits up to a second or so for another thread that is writing; whether `content` was called.

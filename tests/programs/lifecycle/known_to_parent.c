@@ -1,8 +1,9 @@
 // A process that has recorded, and then changes what its child's trinfo will say: `known_to_parent WHAT`, with room for another command line.
-// The child locks a mutex and is killed. WHAT is
+// The child locks a mutex and is killed, or ends. WHAT is
 //   title       the parent changes its command line before the fork
 //   own-title   the child changes its command line before it locks
 //   thread      another thread loads a library within the fork
+//   removed     the second argument is a command that removes the child's files when it has locked; it locks again and ends
 //   namespace   the child is the first of a PID namespace and records nothing; its child does, and ends.
 // Prints `child PID` of the one that records; with `namespace` the inode of its PID namespace.
 
@@ -88,6 +89,13 @@ int main(int argc, char **argv) {
     if (child == 0) {
         if (strcmp(what, "own-title") == 0)
             change_title();
+        if (strcmp(what, "removed") == 0) {
+            pairs(1);
+            if (system(argv[2]))
+                abort();
+            pairs(1);
+            exit(0);
+        }
         record_and_die();
     }
     if (strcmp(what, "thread") == 0)
