@@ -15,8 +15,10 @@ use super::process::{parent_id, thread_id};
 use super::seccomp::has_filter;
 
 /// Threads of this process may have different tables.
+#[unsafe(link_section = "inherited")]
 static DIFFER: AtomicBool = AtomicBool::new(false);
 /// Another process may use a table of this one.
+#[unsafe(link_section = "inherited")]
 static IS_SHARED: AtomicBool = AtomicBool::new(false);
 
 /// Notes that a thread is about to make a task by `clone` with these flags.

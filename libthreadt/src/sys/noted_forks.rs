@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::thread_word::thread_pointer;
 
 /// The threads' pointers, which the children have as well. Threads whose pointers lead to the same place replace each other's.
+#[unsafe(link_section = "inherited")]
 static FORKING: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
 
 /// Notes that the calling thread is about to fork.
