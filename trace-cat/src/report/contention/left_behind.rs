@@ -45,6 +45,26 @@ impl Analysis {
         }
     }
 
+    /// Whether a child's lock may be held by a thread that it does not have: no thread of it has had the lock, and one of an ancestor may
+    /// have had it at the fork.
+    pub fn may_be_left_behind(&self, object: u32) -> bool {
+        let state = &self.objects[object as usize];
+        let is_anew = state.number > 1 || state.is_initialised || state.has_no_attributes;
+        if is_anew || state.occupancy.changed_at() > 0 || !state.kind.is_copied_by_fork() {
+            return false;
+        }
+        let may_have_had_it = |ancestor: u32| {
+            let Some(known) = self.object_at(ancestor, state.address).map(|known| &self.objects[known as usize]) else {
+                return false;
+            };
+            let forked_at = self.fork_from(state.process, ancestor);
+            let is_released_since = known.last_release.is_some_and(|release| release.time >= forked_at);
+            known.kind == state.kind
+                && (is_released_since || known.occupancy.holds.iter().any(|hold| hold.from < forked_at))
+        };
+        self.line_of(state.process).skip(1).any(may_have_had_it)
+    }
+
     /// Takes whether threads of a child's ancestors may not have a lock any more that they had when they forked it.
     fn set_doubt_before_fork(&mut self, object: u32, may_be_elsewhere: bool, now: u64) {
         let process = self.objects[object as usize].process;

@@ -30,6 +30,26 @@ fn a_child_waits_for_a_thread_that_its_parent_did_not_fork() {
     assert_eq!(found(&[16, 0, 0, 0], &[16, 0, 0, 9]), ((vec![], vec![]), vec![]));
 }
 
+/// Without THR_TRACE_DETAIL records do not have who had a lock when a wait began.
+#[test]
+fn whom_a_child_waits_for_is_not_known_where_it_has_never_had_the_lock() {
+    let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])];
+    let waits: &[RecordLine] = &[(30, 21, "2:2:1", &[16])];
+    let found = |before: &[RecordLine<'static>]| {
+        let (_, graph) = analysed(&lines(&[&lock(10, 2, &[16]), fork, before, waits]));
+        graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).sum::<usize>()
+    };
+    assert_eq!(found(&[]), 1);
+    let released: &[RecordLine] = &[(25, 2, "2:4:0", &[16, 0, 0])];
+    assert_eq!(found(released), 1, "the child's copy stays locked");
+    let (_, graph) = analysed(&lines(&[fork, &lock(25, 2, &[16]), waits]));
+    assert_eq!(graph.unknown_holders.len(), 0, "nobody had it at the fork");
+    let made: &[RecordLine] = &[(25, 21, "2:1:0", &[16, 0, 0, 0])];
+    assert_eq!(found(made), 0, "it has made it anew");
+    let unlocked: &[RecordLine] = &[(27, 21, "2:4:0", &[16, 0, 0])];
+    assert_eq!(found(&lines(&[&lock(26, 21, &[16]), unlocked])), 0, "it has had it");
+}
+
 /// What is found of records where the locks that a child found locked are static variables, or where nobody knows their memory.
 fn found_of_memory(
     records: &[RecordLine<'static>],

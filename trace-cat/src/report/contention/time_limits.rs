@@ -2,12 +2,25 @@
 
 use super::analysis::Analysis;
 use super::numeric_record::NumericRecord;
-use super::tables::OngoingCall;
+use super::tables::{ImageEnd, OngoingCall};
 
 impl Analysis {
     /// Whether the time limit of a wait for a condition is over, by the last record of the process. A limit of before the call is one of
     /// a clock that is not known.
     pub fn is_at_limit(&self, thread: u32, call: &OngoingCall) -> bool {
+        let process = &self.processes[self.threads[thread as usize].process as usize];
+        self.limit_of(thread, call).is_some_and(|limit| limit < process.last)
+    }
+
+    /// Whether that is over, as far as is known: of a process that was killed nobody knows when.
+    pub fn may_be_at_limit(&self, thread: u32, call: &OngoingCall) -> bool {
+        let process = &self.processes[self.threads[thread as usize].process as usize];
+        let is_known = process.end != ImageEnd::Unknown && self.limit_of(thread, call).is_some();
+        !is_known || self.is_at_limit(thread, call)
+    }
+
+    /// The time limit of a wait, in the time of records, if its clock is known.
+    fn limit_of(&self, thread: u32, call: &OngoingCall) -> Option<u64> {
         let process = &self.processes[self.threads[thread as usize].process as usize];
         let clock = call.clock.or_else(|| self.objects[call.object? as usize].clock).unwrap_or(0);
         let ahead = match clock as i32 {
@@ -16,7 +29,7 @@ impl Analysis {
             _ => None,
         };
         let limit = ahead.and_then(|ahead| call.time_limit.checked_add_signed(ahead));
-        limit.is_some_and(|limit| call.time_limit > 0 && call.entry < limit && limit < process.last)
+        limit.filter(|limit| call.time_limit > 0 && call.entry < *limit)
     }
 
     /// Takes the clock of a condition that is initialised.

@@ -29,7 +29,8 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
         let is_incomplete = knowledge.leaves_calls_out() || knowledge.complete_from > 0 || is_doubtful;
         // No thread of the process has it, which may wait for another process's.
         let is_elsewhere = state.occupancy.holds.is_empty() && analysis.may_be_elsewhere(object);
-        if !is_elsewhere && (!is_incomplete || state.occupancy.is_free(knowledge)) {
+        let is_left_behind = call.waits && analysis.may_be_left_behind(object);
+        if !is_elsewhere && !is_left_behind && (!is_incomplete || state.occupancy.is_free(knowledge)) {
             continue;
         }
         let process = analysis.threads[thread as usize].process;

@@ -138,6 +138,7 @@ impl WaitGraph {
         let alone = threads.iter().filter(is_alone).map(|thread| (*thread, nodes[thread].call));
         // Who has the mutex of a condition may be one of those that wait for its waiter.
         let mut needed: Vec<(u32, OngoingCall)> = graph.stuck.iter().filter_map(StuckThread::needed_mutex).collect();
+        needed.extend(awaited_timed_waits(analysis, &nodes));
         needed.sort_unstable_by_key(|(thread, _)| *thread);
         needed.dedup_by_key(|(thread, _)| *thread);
         let alone: Vec<(u32, OngoingCall)> = alone.collect();
@@ -224,6 +225,18 @@ impl WaitGraph {
         }
         self.unknown_routines.retain(|(thread, call)| is_wanted(*thread, call));
     }
+}
+
+/// The waits for conditions whose time limit may be over, of threads that others wait for: each needs its mutex then.
+fn awaited_timed_waits(analysis: &Analysis, nodes: &HashMap<u32, Node>) -> Vec<(u32, OngoingCall)> {
+    let awaited: HashSet<u32> = nodes.values().flat_map(|node| &node.blockers).copied().collect();
+    let timed_wait = |thread: u32| {
+        let call = analysis.threads[thread as usize].certain_call()?;
+        let may_need_mutex = matches!(call.event, (3, 5 | 30)) && call.mutex.is_some() && call.woken.is_none();
+        (may_need_mutex && analysis.may_be_at_limit(thread, call))
+            .then_some((thread, OngoingCall { needs_mutex: true, ..*call }))
+    };
+    awaited.into_iter().filter(|thread| !nodes.contains_key(thread)).filter_map(timed_wait).collect()
 }
 
 /// The threads of a cycle with what they wait for and hold.
