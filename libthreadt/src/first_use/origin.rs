@@ -35,8 +35,10 @@ impl Origin {
 
     /// Of the calling process, a forked child that is not initialised yet.
     pub fn of_this_process() -> Origin {
-        let noted = if noted_forks::is_noted() { GOES_ON } else { 0 };
-        Origin(PROCESS.origin.load(Relaxed) | noted)
+        let origin = Origin(PROCESS.origin.load(Relaxed));
+        // A jump out of a handler of `pthread_atfork` leaves the note of a fork that has made no child.
+        let is_noted = !origin.begins_anew() && noted_forks::is_noted();
+        Origin(origin.0 | if is_noted { GOES_ON } else { 0 })
     }
 
     /// Lets the calling process, a forked child, have this origin.
