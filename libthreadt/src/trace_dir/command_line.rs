@@ -32,6 +32,7 @@ pub fn write(writer: &mut InfoWriter) {
 /// The program has put the command line elsewhere: it is read anew.
 pub fn forget_place() {
     LENGTH.store(0, Relaxed);
+    identity::forget_arguments();
 }
 
 /// Whether the command line is still what was read last, as far as that is known without reading it.

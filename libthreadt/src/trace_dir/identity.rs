@@ -115,7 +115,12 @@ pub fn start() -> u64 {
     })
 }
 
-/// Where this process's command line begins in its memory, once [`start`] has been asked for; 0 if /proc does not have it.
+/// The program has put its command line elsewhere.
+pub fn forget_arguments() {
+    ARGUMENTS_AT.store(0, Relaxed);
+}
+
+/// Where this process's command line begins in its memory, once [`start`] has been asked for; 0 if that is not known.
 pub fn arguments_at() -> usize {
     ARGUMENTS_AT.load(Relaxed)
 }
