@@ -68,10 +68,10 @@ impl Origin {
 }
 
 const GOES_ON: u32 = 1;
-const OWN_VARIABLES: u32 = 16;
-const BEGINS_ANEW: u32 = 2;
-const OWN_TABLE: u32 = 4;
-const PARENTS_TABLE: u32 = 8;
+const BEGINS_ANEW: u32 = 1 << 1;
+const OWN_TABLE: u32 = 1 << 2;
+const PARENTS_TABLE: u32 = 1 << 3;
+const OWN_VARIABLES: u32 = 1 << 4;
 
 const fn table_by(flags: c_int) -> u32 {
     if flags & libc::CLONE_FILES != 0 { PARENTS_TABLE } else { OWN_TABLE }
