@@ -332,9 +332,6 @@ pub fn change_place() {
 }
 
 impl WorkingProcess {
-    /// No process.
-    pub const NONE: WorkingProcess = WorkingProcess { id: 0, place: 0 };
-
     /// The calling process, which has been found to be initialised.
     pub fn current() -> WorkingProcess {
         WorkingProcess { id: id(), place: INHERITED.place.load(Relaxed) }

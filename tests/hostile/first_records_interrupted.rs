@@ -90,6 +90,20 @@ fn a_handler_that_forks_leaves_the_parents_work_to_the_parent() {
     interrupt_at_each_step("fork", 1);
 }
 
+/// Between two system calls, too, the parent has something that its child must not keep.
+#[test]
+fn a_handler_that_forks_between_system_calls_leaves_nothing_open() {
+    for step in 0..10_000 {
+        for instructions in (0..162).step_by(18) {
+            if interrupt("fork", &[step.to_string(), instructions.to_string()]) != Some(true) {
+                assert!(step > 50 || interrupt("fork", &["0".into()]).is_none(), "only {step} system calls");
+                return;
+            }
+        }
+    }
+    panic!("a first record never ends");
+}
+
 /// The child is quicker than its parent, in whose name it makes a file that it takes for its own until then.
 #[test]
 fn a_child_that_makes_its_parents_file_leaves_it_to_the_parent() {

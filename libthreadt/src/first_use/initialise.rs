@@ -229,7 +229,6 @@ fn forget_parent(origin: Origin, is_current: impl Fn() -> bool) {
             noted_forks::forget();
             thread_local::forget_set_aside();
         },
-        // Now the file that it had open leads nowhere.
         &info_file::forget,
     ];
     for step in steps {

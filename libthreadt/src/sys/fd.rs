@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_int};
 use libc::{AFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
 
 use super::call::{Errno, Result, call, filled_by};
-use super::descriptor::{close, stat};
+use super::descriptor::{close, leads_nowhere, stat};
 use super::file_size::file_size_limit;
 use super::host_numbers;
 use super::open_files::{self, Note, NoteOrNone};
@@ -52,7 +52,11 @@ pub struct Fd {
 
 impl Drop for Fd {
     fn drop(&mut self) {
-        if !self.is_disowned() {
+        // Of what leads nowhere in a forked child the program may have closed the number, and have got it for a file of its own. Where it
+        // was being moved, the other number leads to the file.
+        let is_detached = self.note.is_some_and(Note::is_detached);
+        let is_ours = || leads_nowhere(self.number) || open_files::is_marked(self.number);
+        if !self.is_disowned() && (!is_detached || is_ours()) {
             close(self.number);
         }
         Note::end(self.note);
@@ -169,12 +173,6 @@ impl Fd {
     pub fn forget(self) {
         self.close_if_detached();
         Note::end(self.note);
-        core::mem::forget(self);
-    }
-
-    /// Leaves the file to its note, which may be another one's by now; closes it where it leads nowhere, in a forked child.
-    pub fn leave_to_note(self) {
-        self.close_if_detached();
         core::mem::forget(self);
     }
 

@@ -259,9 +259,14 @@ impl Note {
         detach(number);
     }
 
+    /// Whether the number leads nowhere, as far as this library knows.
+    pub fn is_detached(&self) -> bool {
+        self.is_detached.load(Relaxed)
+    }
+
     /// Closes the number if it leads nowhere: nobody else has opened a file by it since.
     pub(super) fn close_if_detached(&self, number: c_int) {
-        if self.is_detached.load(Relaxed) && leads_nowhere(number) {
+        if self.is_detached() && leads_nowhere(number) {
             self.is_detached.store(false, Relaxed);
             close(number);
         }

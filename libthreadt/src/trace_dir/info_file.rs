@@ -7,37 +7,45 @@ use spec::names::{FileName, PROCESS_MASK};
 use spec::record::NANOS_PER_SECOND;
 
 use super::{directory, sandbox_spares};
-use crate::process_state::{self, PROCESS, WorkingProcess};
+use crate::process_state::{self, PLACES, PROCESS, WorkingProcess, of_process};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{self, Errno, Fd, FileIdentity, Result, SetOnce};
 
-/// The open trinfo, with a buffer that is not on a host's stack.
+/// What is kept of a process's trinfo from one time that it is open to the next; and buffers, which are not on a host's stack.
+struct InfoFile {
+    /// The file of this process's trinfo, once it has been opened.
+    known: Option<FileIdentity>,
+    /// The last write has failed, perhaps within a line.
+    has_failed: bool,
+    path: [u8; PATH_MAX],
+    text: [u8; 4096],
+}
+
+/// A child that returns into its parent's work goes on in its parent's.
+static FILES: [SetOnce<InfoFile>; PLACES] =
+    [const { SetOnce::new(InfoFile { known: None, has_failed: false, path: [0; PATH_MAX], text: [0; 4096] }) }; PLACES];
+
+/// The open trinfo.
 pub struct InfoWriter {
+    file: &'static mut InfoFile,
+    /// On the stack of who writes: a child has it too when it returns into its parent's work, and what a jump has left is closed by its
+    /// note.
     fd: Option<Fd>,
     /// The process whose file it is: the caller's, unless that is a child which returns into its parent's work.
     process: WorkingProcess,
-    /// The file of this process's trinfo, once it has been opened.
-    known: Option<FileIdentity>,
-    path: [u8; PATH_MAX],
-    text: [u8; 4096],
+    /// How much text has not been written.
     length: usize,
-    /// The last write has failed, perhaps within a line.
-    has_failed: bool,
     /// The file has just been made in the place of one that was removed.
     is_anew: bool,
 }
 
-static WRITER: SetOnce<InfoWriter> = SetOnce::new(InfoWriter {
-    fd: None,
-    process: WorkingProcess::NONE,
-    known: None,
-    path: [0; PATH_MAX],
-    text: [0; 4096],
-    length: 0,
-    has_failed: false,
-    is_anew: false,
-});
+/// # Safety
+/// One thread of the process at a time may use it.
+unsafe fn file_of(process: WorkingProcess) -> &'static mut InfoFile {
+    // SAFETY: the caller's.
+    unsafe { of_process(&FILES, process).get_mut() }
+}
 
 /// Appends what `content` writes. Does nothing if a thread (perhaps this one, interrupted) is writing already, or if
 /// the file cannot be opened.
@@ -66,9 +74,9 @@ pub fn append_if(is_needed: impl FnOnce() -> bool, content: impl FnOnce(&mut Inf
 /// Whether somebody has removed the file that this process has made or found.
 fn was_removed() -> bool {
     // SAFETY: the one writer calls this.
-    let writer = unsafe { WRITER.get_mut() };
-    let path = path::trace_file(&mut writer.path, directory::path(), own_name());
-    writer.known.is_some_and(|known| !known.is_still_at(path))
+    let file = unsafe { file_of(WorkingProcess::current()) };
+    let path = path::trace_file(&mut file.path, directory::path(), own_name());
+    file.known.is_some_and(|known| !known.is_still_at(path))
 }
 
 /// Calls `work` as the one writer, without the file, unless a thread is writing.
@@ -105,20 +113,18 @@ pub fn append_in_turn(content: impl FnOnce(&mut InfoWriter)) -> bool {
 
 #[inline(always)]
 fn append_held(content: impl FnOnce(&mut InfoWriter)) -> bool {
-    // SAFETY: the caller has taken the right, which excludes all others.
-    let writer = unsafe { WRITER.get_mut() };
-    // What a jump has left is closed by its note.
-    core::mem::forget(writer.fd.take());
     let process = WorkingProcess::current();
-    writer.process = process;
-    let is_open = writer.open(process);
+    // SAFETY: the caller has taken the right, which excludes all others.
+    let file = unsafe { file_of(process) };
+    let mut writer = InfoWriter { file, fd: None, process, length: 0, is_anew: false };
+    let is_open = writer.open();
     if is_open {
-        content(writer);
+        content(&mut writer);
         writer.flush();
     }
-    // A child that returns here may have opened its own since, and closed it.
+    // Before others may write.
+    drop(writer);
     if process.is_current() {
-        writer.fd = None;
         PROCESS.writing_info.release();
     }
     is_open
@@ -128,7 +134,7 @@ fn append_held(content: impl FnOnce(&mut InfoWriter)) -> bool {
 pub fn begin_anew() {
     if PROCESS.writing_info.take() {
         // SAFETY: the right excludes all others.
-        unsafe { WRITER.get_mut() }.known = None;
+        unsafe { file_of(WorkingProcess::current()) }.known = None;
         PROCESS.writing_info.release();
     }
 }
@@ -139,9 +145,9 @@ pub fn remove() {
         return;
     }
     // SAFETY: the right excludes all others.
-    let writer = unsafe { WRITER.get_mut() };
-    if writer.known.take().is_some() {
-        let _ = path::unlink(path::trace_file(&mut writer.path, directory::path(), own_name()));
+    let file = unsafe { file_of(WorkingProcess::current()) };
+    if file.known.take().is_some() {
+        let _ = path::unlink(path::trace_file(&mut file.path, directory::path(), own_name()));
     }
     PROCESS.writing_info.release();
 }
@@ -150,20 +156,16 @@ pub fn remove() {
 pub fn give_up_own() {
     if PROCESS.writing_info.holder().is_some_and(|holder| holder.lwp() == sys::thread_id()) {
         // SAFETY: this thread alone has the right.
-        unsafe { WRITER.get_mut() }.has_failed = true;
+        unsafe { file_of(WorkingProcess::current()) }.has_failed = true;
         PROCESS.writing_info.release();
     }
 }
 
-/// In a forked child: the thread that was writing in the parent does not exist. What it had open is closed, or leads nowhere.
+/// In a forked child, which has no other thread: the one that was writing in the parent does not exist.
 pub fn forget() {
-    // SAFETY: the child has no other thread. If this one forked in a handler that interrupted it here, it finds no file
-    // to write to when it goes on.
-    let writer = unsafe { WRITER.get_mut() };
-    if let Some(fd) = writer.fd.take() {
-        fd.leave_to_note();
-    }
-    writer.known = None;
+    // SAFETY: if this thread forked in a handler that interrupted it here, it goes on with the parent's.
+    let file = unsafe { file_of(WorkingProcess::current()) };
+    (file.known, file.has_failed) = (None, false);
     PROCESS.writing_info.release();
 }
 
@@ -218,33 +220,32 @@ pub fn hex_digit(value: u64) -> u8 {
 }
 
 impl InfoWriter {
-    fn open(&mut self, process: WorkingProcess) -> bool {
+    fn open(&mut self) -> bool {
         if sandbox_spares::hindrance().is_some() {
             return false;
         }
-        let path = path::trace_file(&mut self.path, directory::path(), own_name());
-        self.length = 0;
-        let before = self.known;
-        if !process.is_current() {
+        let path = path::trace_file(&mut self.file.path, directory::path(), own_name());
+        let before = self.file.known;
+        if !self.process.is_current() {
             return false;
         }
         let opened = sys::repeat_if_closed(|| open(path, before));
-        if !process.is_current() {
+        if !self.process.is_current() {
             return false;
         }
         match opened {
             Ok((fd, identity)) => {
-                self.known = Some(identity);
+                self.file.known = Some(identity);
                 self.fd = Some(fd);
             }
             // Something else has the name.
-            Err(errno) if errno.is_foreign_file() && self.known.is_none() => {
+            Err(errno) if errno.is_foreign_file() && before.is_none() => {
                 warn(Warning::Info, &[b"'", path.to_bytes(), b"' is not used: ", errno_text(errno)]);
             }
             Err(_) => {}
         }
-        self.is_anew = before.is_some() && before != self.known;
-        if core::mem::take(&mut self.has_failed) {
+        self.is_anew = before.is_some() && before != self.file.known;
+        if core::mem::take(&mut self.file.has_failed) {
             self.raw(b"\n");
         }
         self.fd.is_some()
@@ -258,26 +259,21 @@ impl InfoWriter {
     /// Writes what was added; whether all has been written that was added since the file was opened. The records are
     /// complete without this file, so nothing else depends on it.
     pub fn flush(&mut self) -> bool {
-        let process = self.process;
-        // Taken: in a handler that interrupts this the writer may have another one.
-        if process.is_current()
-            && let Some(fd) = self.fd.take()
+        if self.process.is_current()
+            && let Some(fd) = &self.fd
         {
-            self.has_failed |= fd.write(self.text.get(..self.length).unwrap_or(b"")).is_err();
-            if process.is_current() {
-                self.fd = Some(fd);
-            }
+            self.file.has_failed |= fd.write(self.file.text.get(..self.length).unwrap_or(b"")).is_err();
         }
         self.length = 0;
-        !self.has_failed
+        !self.file.has_failed
     }
 
     pub fn raw(&mut self, bytes: &[u8]) {
         for &byte in bytes {
-            if self.length == self.text.len() {
+            if self.length == self.file.text.len() {
                 self.flush();
             }
-            if let Some(place) = self.text.get_mut(self.length) {
+            if let Some(place) = self.file.text.get_mut(self.length) {
                 *place = byte;
                 self.length += 1;
             }

@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
     CHECK(process >= 0);
     if (process == 0)
         run();
-    int status = interrupt(process, -atoi(argv[1]));
+    int status = interrupt(process, 0, atoi(argv[1]));
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
     printf("%d\n", process);
     return 7;

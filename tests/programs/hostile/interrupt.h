@@ -8,21 +8,30 @@
 
 #include "../check.h"
 
-// Stops the process at its system calls, and sends the signal after so many, or after -STEP instructions; or lets it end before. Returns
-// its status then.
-static int interrupt(pid_t process, int step) {
+// Lets the process go on to its next stop of this kind; whether it has ended before that.
+static int advance(pid_t process, int request, int *status) {
+    CHECK(ptrace(request, process, NULL, NULL) == 0);
+    CHECK(waitpid(process, status, 0) == process);
+    if (WIFEXITED(*status))
+        return 0;
+    CHECK(WIFSTOPPED(*status) && WSTOPSIG(*status) == (request == PTRACE_SINGLESTEP ? SIGTRAP : SIGTRAP | 0x80));
+    return 1;
+}
+
+// Stops the process at its system calls, and sends the signal after so many system calls and then so many instructions; or lets it end
+// before. Returns its status then.
+static int interrupt(pid_t process, int system_calls, int instructions) {
     int status;
     CHECK(waitpid(process, &status, 0) == process);
     if (WIFEXITED(status))
         _exit(77);
     CHECK(ptrace(PTRACE_SETOPTIONS, process, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) == 0);
-    for (int stops = 0; stops < (step < 0 ? -step : 2 * step); stops++) {
-        CHECK(ptrace(step < 0 ? PTRACE_SINGLESTEP : PTRACE_SYSCALL, process, NULL, NULL) == 0);
-        CHECK(waitpid(process, &status, 0) == process);
-        if (WIFEXITED(status))
+    for (int stops = 0; stops < 2 * system_calls; stops++)
+        if (!advance(process, PTRACE_SYSCALL, &status))
             return status;
-        CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == (step < 0 ? SIGTRAP : SIGTRAP | 0x80));
-    }
+    for (int steps = 0; steps < instructions; steps++)
+        if (!advance(process, PTRACE_SINGLESTEP, &status))
+            return status;
     CHECK(ptrace(PTRACE_DETACH, process, NULL, (void *)SIGALRM) == 0);
     CHECK(waitpid(process, &status, 0) == process);
     return status;

@@ -164,7 +164,7 @@ int main(int argc, char **argv) {
         post(20);
         exit(0);
     }
-    int status = interrupt(child, atoi(argv[2]));
+    int status = interrupt(child, atoi(argv[2]), 0);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     for (int i = 0; i < shared->processes; i++)
         printf("%d %d\n", shared->calls[i].pid, shared->calls[i].posts);

@@ -1,7 +1,7 @@
-// A signal handler interrupts the first record of a process: `interrupted_first_record WAY STEP`.
+// A signal handler interrupts the first record of a process: `interrupted_first_record WAY STEP [INSTRUCTIONS]`.
 //
-// The signal comes when the process has made STEP system calls in its first calls of sem_post: the program stops it there as a
-// debugger does. The handler posts twice, does what WAY names, and posts once more:
+// The signal comes when the process has made STEP system calls in its first calls of sem_post, and executed so many instructions since:
+// the program stops it there as a debugger does. The handler posts twice, does what WAY names, and posts once more:
 //   none     nothing
 //   fork     forks two children by libc. Both return into what was interrupted; the first one posts before
 //   raw      the same by the system call, which no hook notices
@@ -187,6 +187,7 @@ int main(int argc, char **argv) {
         return 7;
     }
     CHECK(argc == 3 || argc == 4);
+    int is_timed = argc == 4 && strcmp(argv[2], "at") == 0;
     way = argv[1];
     program = argv[0];
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -194,9 +195,9 @@ int main(int argc, char **argv) {
     pid_t process = fork();
     CHECK(process >= 0);
     if (process == 0)
-        run(argc == 4 ? atoi(argv[3]) : 0);
-    if (argc == 3)
-        status = interrupt(process, atoi(argv[2]));
+        run(is_timed ? atoi(argv[3]) : 0);
+    if (!is_timed)
+        status = interrupt(process, atoi(argv[2]), argc == 4 ? atoi(argv[3]) : 0);
     else
         CHECK(waitpid(process, &status, 0) == process);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);

@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
     CHECK(process >= 0);
     if (process == 0)
         change_user();
-    int status = interrupt(process, atoi(argv[2]));
+    int status = interrupt(process, atoi(argv[2]), 0);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
     printf("%d\n", *was_interrupted);
     return 7;

@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     CHECK(child >= 0);
     if (child == 0)
         exit(0);
-    int status = interrupt(child, atoi(argv[1]));
+    int status = interrupt(child, atoi(argv[1]), 0);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     printf("%d\n%d\n", child, *was_left);
     fflush(stdout);
