@@ -27,9 +27,14 @@ impl Escaped {
     }
 }
 
+/// Whether a byte of a value stands for itself.
+pub fn is_literal(byte: u8) -> bool {
+    byte.is_ascii_graphic() && byte != b'\\'
+}
+
 /// Escapes one byte of a value.
 pub fn escape(byte: u8) -> Escaped {
-    if byte.is_ascii_graphic() && byte != b'\\' {
+    if is_literal(byte) {
         return Escaped { text: [byte, 0, 0, 0], length: 1 };
     }
     let byte = u32::from(byte);

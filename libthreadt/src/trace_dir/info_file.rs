@@ -2,7 +2,7 @@
 
 use core::ffi::CStr;
 
-use spec::info::escape;
+use spec::info::{escape, is_literal};
 use spec::names::{FileName, PROCESS_MASK};
 use spec::record::NANOS_PER_SECOND;
 
@@ -269,20 +269,29 @@ impl InfoWriter {
     }
 
     pub fn raw(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
+        let mut rest = bytes;
+        while !rest.is_empty() {
             if self.length == self.file.text.len() {
                 self.flush();
             }
-            if let Some(place) = self.file.text.get_mut(self.length) {
-                *place = byte;
-                self.length += 1;
-            }
+            let room = self.file.text.get_mut(self.length..).unwrap_or_default();
+            let count = room.iter_mut().zip(rest).map(|(place, &byte)| *place = byte).count();
+            self.length += count;
+            rest = rest.get(count..).unwrap_or_default();
         }
     }
 
     /// Adds bytes, escaped.
     pub fn escaped(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.raw(escape(byte).as_bytes()));
+        for run in bytes.split_inclusive(|&byte| !is_literal(byte)) {
+            match run.split_last() {
+                Some((&last, before)) if !is_literal(last) => {
+                    self.raw(before);
+                    self.raw(escape(last).as_bytes());
+                }
+                _ => self.raw(run),
+            }
+        }
     }
 
     /// Adds a line: the key, and the value escaped.
