@@ -1,8 +1,9 @@
 //! Children that are forked one after the other: what each of them costs is little, and each has its own trace.
 
 use std::collections::BTreeSet;
+use std::fs;
 
-use super::super::harness::{Program, TestDirectory, Trace};
+use super::super::harness::{Program, TestDirectory, Trace, library};
 use super::{clean, names, pairs, possible};
 
 /// Children in a row.
@@ -140,4 +141,39 @@ fn children_that_record_nothing_make_no_files() {
         let is_known = |name: &String| name == "trclock" || known.iter().any(|pid| name.contains(pid));
         assert!(names.iter().all(is_known), "{mode}: {names:?}");
     }
+}
+
+/// Most of what locks in the children comes behind this library's `_exit`, which has left the trbuf to the next child.
+#[test]
+fn what_comes_after_the_end_is_in_no_other_childs_trace() {
+    let test = TestDirectory::new("late-exit");
+    let late = Program::with_flags("lifecycle/late_exit.c", &["-shared", "-fPIC"]);
+    let preload = format!("{}:{}", library().display(), late.path().display());
+    let run = test.traced(Program::c("lifecycle/ended_in_a_row.c")).env("LD_PRELOAD", preload);
+    let output = run.env("THR_TRACE_EVENTS", "mutex").run();
+    let trace = test.merged();
+    for child in output.success().stdout_text().lines() {
+        let child: u32 = child.parse().unwrap();
+        let records = trace.of("mutex_unlock").into_iter().filter(|record| record.fields.pid == child);
+        assert_eq!(records.count(), 10 + 1000, "{child}");
+    }
+    assert_no_spares(&test);
+}
+
+/// It has left its trbuf, to the child that records meanwhile.
+#[test]
+fn a_child_that_ends_twice_leaves_the_next_one_alone() {
+    let test = TestDirectory::new("ends-twice");
+    let run = test.traced(Program::c("lifecycle/ended_twice.c")).env("THR_TRACE_EVENTS", "mutex");
+    let second: u32 = run.run().success().stdout_text().trim_end().parse().unwrap();
+    let trace = test.merged();
+    let records = trace.of("mutex_unlock").into_iter().filter(|record| record.fields.pid == second);
+    assert_eq!(records.count(), 1000);
+    for name in names(&test.trace_directory()).into_iter().filter(|name| name.starts_with("tr.")) {
+        let process = u32::from_str_radix(name.split('.').nth(1).unwrap(), 16).unwrap();
+        let text = fs::read_to_string(test.trace_directory().join(&name)).unwrap();
+        let is_own = |line: &str| line.split(':').nth(2).unwrap().parse() == Ok(process);
+        assert!(text.lines().all(is_own), "{name} has another process's records");
+    }
+    assert_no_spares(&test);
 }
