@@ -42,7 +42,9 @@ fn a_forked_child_has_its_parents_mappings() {
 /// The parent has not written the new one, and the child, which is killed, is not asked at its end.
 #[test]
 fn what_the_parent_maps_before_the_fork_is_not_missing_in_a_killed_child() {
-    assert!(has_library(&mapped_files("before").child));
+    for mode in ["before", "again"] {
+        assert!(has_library(&mapped_files(mode).child), "{mode}");
+    }
 }
 
 #[test]

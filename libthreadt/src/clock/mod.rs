@@ -21,8 +21,10 @@ type GetTime = unsafe extern "C" fn(c_int, *mut libc::timespec) -> c_int;
 static GET_TIME: AtomicPtr<()> = AtomicPtr::new(clock_gettime as *mut ());
 
 /// Nanoseconds from this process's `CLOCK_MONOTONIC` to the Epoch.
+#[unsafe(link_section = "inherited")]
 static OFFSET: AtomicI64 = AtomicI64::new(0);
 /// By how many nanoseconds this process's `CLOCK_MONOTONIC` is ahead of the initial time namespace's.
+#[unsafe(link_section = "inherited")]
 static NAMESPACE_SHIFT: AtomicI64 = AtomicI64::new(0);
 
 fn read(clock: c_int) -> i64 {
@@ -62,6 +64,11 @@ fn now<const FENCED: bool>() -> u64 {
 #[inline(never)]
 fn by_vdso() -> u64 {
     read(libc::CLOCK_MONOTONIC) as u64
+}
+
+/// Nanoseconds since the system was booted, with the time for which it slept: the clock of when processes begin.
+pub fn since_boot() -> u64 {
+    read(libc::CLOCK_BOOTTIME) as u64
 }
 
 /// Checks that the counter still gives the kernel's times; to be called from time to time, and when the process may be in

@@ -8,6 +8,7 @@ use super::call::{Errno, Result, call, filled_by};
 use super::descriptor::{close, leads_nowhere, stat};
 use super::file_size::file_size_limit;
 use super::host_numbers;
+use super::memory::count_mapping;
 use super::open_files::{self, Note, NoteOrNone};
 use super::opened_before;
 use super::process::thread_id;
@@ -297,6 +298,7 @@ impl Fd {
             if sparse {
                 let _ = call(libc::SYS_madvise, [address, length, libc::MADV_RANDOM as usize]);
             }
+            count_mapping(length);
             Ok(address as *mut u8)
         }
     }

@@ -17,6 +17,7 @@ use spec::info::escape;
 
 use super::build_id::{BUILD_ID_MAX, build_id};
 use super::info_file::{InfoWriter, hex_digit, hex_number, time_text};
+use super::mapped_size;
 use super::met_code;
 use super::present_lines::PresentLines;
 use crate::clock;
@@ -31,6 +32,7 @@ static KEPT_LINES: SetOnce<[u8; 16 * 1024]> = SetOnce::new([0; 16 * 1024]);
 /// How long they are, together; more than there is room for if some are not kept.
 static KEPT_LENGTH: AtomicUsize = AtomicUsize::new(0);
 /// The size of all executable mappings, KiB, when they were last read; 0 if unknown, or while they are read.
+#[unsafe(link_section = "inherited")]
 static SIZE_AT_LAST_READ: AtomicU64 = AtomicU64::new(0);
 
 /// How often the mappings are read because libraries are closed: readings must not take the program's time for ever.
@@ -144,11 +146,22 @@ pub fn forget_size() {
 }
 
 /// Whether the executable mappings have the size that they had when this process, or the one that it was forked from, last
-/// read them.
+/// read them; or have had it less than a second ago, and the program has as much memory mapped as then.
 pub fn has_size_of_last_read() -> bool {
     let size = SIZE_AT_LAST_READ.load(Relaxed);
+    if size == 0 {
+        return false;
+    }
+    let pages = mapped_size::of_program();
+    if mapped_size::is_that_of_look(pages) {
+        return true;
+    }
     // SAFETY: the one writer of trinfo calls this.
-    size != 0 && executable_size(unsafe { TEXT.get_mut() }) == Some(size)
+    let has_size = executable_size(unsafe { TEXT.get_mut() }) == Some(size);
+    if has_size {
+        mapped_size::note_look(pages);
+    }
+    has_size
 }
 
 /// The size of all executable mappings, KiB: the kernel divides it between the program and its libraries. `text` is
@@ -177,6 +190,7 @@ pub fn write_new(writer: &mut InfoWriter) {
 fn write_reading(writer: &mut InfoWriter, met: Option<(u64, u64)>) {
     PROCESS.has_parents_maps.store(0, Relaxed);
     SIZE_AT_LAST_READ.store(0, Relaxed);
+    mapped_size::forget_look();
     write_partial(writer);
     // SAFETY: the one writer of trinfo calls this.
     let (present, text) = unsafe { (PRESENT_LINES.get_mut(), TEXT.get_mut()) };

@@ -101,6 +101,9 @@ pub fn time_namespace_shift() -> Option<i64> {
 /// See [`arguments_at`].
 static ARGUMENTS_AT: AtomicUsize = AtomicUsize::new(0);
 
+/// A clock tick, in nanoseconds, of the times that the kernel shows (USER_HZ, always 100 on this architecture).
+pub const TICK_NS: u64 = 10_000_000;
+
 /// When this process began, in clock ticks since boot; 0 if /proc does not have it. An exec does not change it.
 pub fn start() -> u64 {
     once_per_process(&PROCESS.start_time, || {

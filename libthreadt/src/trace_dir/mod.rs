@@ -7,6 +7,8 @@ pub mod executable_maps;
 pub mod identity;
 pub mod info_file;
 pub mod interned_names;
+
+mod mapped_size;
 mod met_code;
 pub mod names_owner;
 mod present_lines;

@@ -4,6 +4,7 @@
 //   own-title   the child changes its command line before it locks
 //   thread      another thread loads a library within the fork
 //   removed     the second argument is a command that removes the child's files when it has locked; it locks again and ends
+//   start       many children, one after the other, print `PID START`, the time when they began as the kernel has it; each ends
 //   namespace   the child is the first of a PID namespace and records nothing; its child does, and ends.
 // Prints `child PID` of the one that records; with `namespace` the inode of its PID namespace.
 
@@ -51,6 +52,24 @@ static void record_and_die(void) {
     kill(getpid(), SIGKILL);
 }
 
+static int begin_many(void) {
+    for (int i = 0; i < 100; i++) {
+        pid_t child = fork();
+        if (child) {
+            if (end(child))
+                return 4;
+            continue;
+        }
+        unsigned long long start;
+        FILE *file = fopen("/proc/self/stat", "r");
+        if (!file || fscanf(file, "%*[^)]) %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &start) != 1)
+            abort();
+        printf("%d %llu\n", getpid(), start);
+        exit(0);
+    }
+    return 0;
+}
+
 static int in_namespace(void) {
     if (unshare(CLONE_NEWPID))
         return 4;
@@ -75,6 +94,8 @@ int main(int argc, char **argv) {
     title = argv[0];
     title_end = argv[argc - 1] + strlen(argv[argc - 1]);
     pairs(1);
+    if (strcmp(what, "start") == 0)
+        return begin_many();
     if (strcmp(what, "namespace") == 0)
         return in_namespace();
     pthread_t loader;
