@@ -39,8 +39,10 @@ const ENTRIES: usize = LWP_MASK as usize + 1;
 pub const TABLE_SIZE: usize = ENTRIES * size_of::<RecordFileEntry>();
 
 /// The tables, by generation; null without a trbuf.
+#[unsafe(link_section = "inherited")]
 static TABLES: [AtomicPtr<RecordFileEntry>; GENERATIONS] = [const { AtomicPtr::new(null_mut()) }; GENERATIONS];
 /// By generation: the files may be there already, since this process made them before an exec.
+#[unsafe(link_section = "inherited")]
 static MADE_BEFORE_EXEC: [AtomicBool; GENERATIONS] = [const { AtomicBool::new(false) }; GENERATIONS];
 
 /// Makes the table of a generation of this process's files, which may be there if it `has_executed` another program before. `ECHILD` in

@@ -6,6 +6,7 @@ use spec::buffer::{REGIONS, SlotLayout};
 use spec::encode::{ENCODE_ROOM, encode_room};
 
 /// [`SlotLayout::ring_size`] of this process's slots.
+#[unsafe(link_section = "inherited")]
 static RING_SIZE: AtomicU64 = AtomicU64::new(0);
 
 pub fn slot_layout() -> SlotLayout {

@@ -55,6 +55,7 @@ fn ask_for_space(file: &Fd) -> Result {
 /// For how long it is relied upon that no other process limits the size of this one's files, nanoseconds.
 const LIMIT_UNASKED: u64 = 1_000_000;
 /// A reading of the clock from just before the kernel answered that there is no limit.
+#[unsafe(link_section = "inherited")]
 static UNLIMITED_AT: AtomicU64 = AtomicU64::new(0);
 
 /// How far the process may write its files, asked after the file was opened. Before a `long` write the kernel is always

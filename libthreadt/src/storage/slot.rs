@@ -48,6 +48,7 @@ impl Deref for Slot {
 }
 
 /// How many slots have a writer that is not their owner. A jump may leave it too high.
+#[unsafe(link_section = "inherited")]
 pub static FOREIGN_WRITERS: AtomicU32 = AtomicU32::new(0);
 
 /// As a writer's depth: it writes all regions.

@@ -13,8 +13,10 @@ use crate::process_state::{self, GENERATIONS, PROCESS, WorkingProcess, of_genera
 use crate::sys::Pool;
 
 /// The mapped headers of the trbufs, by generation, with the file entries behind them.
+#[unsafe(link_section = "inherited")]
 pub static HEADERS: [AtomicPtr<u8>; GENERATIONS] = [const { AtomicPtr::new(null_mut()) }; GENERATIONS];
 /// The first slot of the chunk that was mapped last; it has the address of that of the chunk before.
+#[unsafe(link_section = "inherited")]
 static CHUNKS: AtomicPtr<SlotControl> = AtomicPtr::new(null_mut());
 
 /// Slots that no thread has had yet.

@@ -58,6 +58,7 @@ pub fn set_current(slot: Option<Slot>) {
 }
 
 /// The control of the slot that the thread of a forked child has had as its parent's.
+#[unsafe(link_section = "inherited")]
 static SET_ASIDE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
 /// Takes the parent's slot from the thread of a forked child, before the child forgets it.

@@ -1,5 +1,6 @@
 //! The words that a forked child has from its parent and changes at once.
 
+use core::arch::global_asm;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// What a forked child has from its parent and changes at once. All that stands side by side in the section `inherited`, so that the
@@ -12,6 +13,9 @@ pub struct Inherited {
     /// The number of the initialisation that began last, in this process or in one that it was forked from.
     pub last_initialisation: AtomicU64,
 }
+
+// The section begins a page: with those notes behind it that are used (`open_files`) it takes no more than that one.
+global_asm!(".pushsection inherited, \"aw\", @progbits", ".p2align 12", ".popsection");
 
 #[unsafe(link_section = "inherited")]
 pub static INHERITED: Inherited =

@@ -55,6 +55,7 @@ impl FileIdentity {
 }
 
 /// The owner of the files that this process makes. Some file systems give all files the same one.
+#[unsafe(link_section = "inherited")]
 static OWNER_OF_NEW_FILES: AtomicU32 = AtomicU32::new(u32::MAX);
 /// The user to whom new files are given; `u32::MAX` if they are the process's own.
 static WANTED_OWNER: AtomicU32 = AtomicU32::new(u32::MAX);

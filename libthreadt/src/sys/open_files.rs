@@ -58,7 +58,9 @@ pub struct Note {
 
 const NOTES_MAX: usize = 128;
 /// Files in use without a note, because more than [`NOTES_MAX`] were.
+#[unsafe(link_section = "inherited")]
 static UNNOTED: AtomicU32 = AtomicU32::new(0);
+#[unsafe(link_section = "inherited.notes")]
 static NOTES: [Note; NOTES_MAX] = [const {
     Note {
         holder: AtomicU64::new(0),
@@ -74,6 +76,7 @@ static NOTES: [Note; NOTES_MAX] = [const {
 /// the same time seldom meet, and that few notes are ever used.
 pub const PLACES: usize = 16;
 /// Bit n: note n has been used. The other notes need not be examined.
+#[unsafe(link_section = "inherited")]
 static USED: [AtomicU64; NOTES_MAX / 64] = [const { AtomicU64::new(0) }; NOTES_MAX / 64];
 
 /// What [`Note::begin`] returns where no note is free.

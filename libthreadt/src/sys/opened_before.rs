@@ -6,8 +6,10 @@ use core::sync::atomic::Ordering::{AcqRel, Relaxed};
 use core::sync::atomic::{AtomicI32, AtomicU64};
 
 /// Bit n: this library has had a descriptor n, modulo the number of bits.
+#[unsafe(link_section = "inherited")]
 static NUMBERS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 /// The greatest that it has had.
+#[unsafe(link_section = "inherited")]
 static GREATEST: AtomicI32 = AtomicI32::new(0);
 static INODES: InodeSet = InodeSet([const { AtomicU64::new(0) }; 2048]);
 /// Inode numbers that are not in [`INODES`] yet. A forked child opens a few files: each would change one or two pages there, which the

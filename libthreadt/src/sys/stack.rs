@@ -136,7 +136,11 @@ pub fn note_first_thread() {
 
 /// A thread is new: an ended one may have had its thread pointer, and a larger stack.
 pub fn forget_own_stack() {
-    own_stack_of(thread_pointer()).0.store(0, Relaxed);
+    let pointer = thread_pointer();
+    // Nothing is noted of the first thread. The page would be a forked child's first one there.
+    if pointer != FIRST_POINTER.load(Relaxed) {
+        own_stack_of(pointer).0.store(0, Relaxed);
+    }
 }
 
 /// Whether everything from an address to `end`, which is [`end_of_stack_above`] it, is certainly the thread's own stack.

@@ -13,6 +13,9 @@ use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{self, Errno, Fd, FileIdentity, Result, SetOnce};
 
 /// What is kept of a process's trinfo from one time that it is open to the next; and buffers, which are not on a host's stack.
+///
+/// Page by page: the kernel gives a forked child those that it writes to.
+#[repr(C, align(4096))]
 struct InfoFile {
     /// The file of this process's trinfo, once it has been opened.
     known: Option<FileIdentity>,

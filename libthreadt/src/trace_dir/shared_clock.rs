@@ -20,6 +20,7 @@ use crate::process_state::WorkingProcess;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::{Fd, Once, Result, SetOnce, path};
 
+#[unsafe(link_section = "inherited")]
 static SHARING: Once = Once::new();
 /// The offset is set, in this process or in one that it was forked from.
 static OFFSET_SET: AtomicBool = AtomicBool::new(false);

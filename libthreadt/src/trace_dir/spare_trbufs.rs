@@ -24,6 +24,7 @@ pub const SPARE_SLOTS: u32 = 2;
 const SIZE: u64 = (SLOTS_OFFSET + SPARE_SLOTS as usize * SlotLayout::BUFFERS.slot_size()) as u64;
 
 /// The process that keeps the spare trbufs; 0 until this process or one that it was forked from has made its files.
+#[unsafe(link_section = "inherited")]
 static KEEPER: AtomicU32 = AtomicU32::new(0);
 
 /// Makes this process the keeper, unless it was forked from one that lives.

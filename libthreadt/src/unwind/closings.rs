@@ -9,6 +9,7 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// The closings of this process.
+#[unsafe(link_section = "inherited")]
 pub static CLOSINGS: Closings = Closings::new();
 
 pub struct Closings {
