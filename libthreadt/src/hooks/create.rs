@@ -59,6 +59,7 @@ unsafe fn create<R: CallResult>(
     if recorded {
         let columns = [thread as u64, attr as u64, start_routine as u64, arg as u64, detail(caller)];
         let time = clock::now_fenced();
+        lifecycle::note_recorded_code();
         recorder::put(&id::THR_CREATE_1, time, columns);
         recorder::put_stack(time);
     }

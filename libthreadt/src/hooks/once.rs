@@ -7,6 +7,7 @@ use crate::clock;
 use crate::config::detail;
 use crate::glibc::next_functions::NextFunction;
 use crate::glibc::object_words::{self, Ptr};
+use crate::lifecycle;
 use crate::process_state::Switch;
 use crate::recorder::{self, ReturnRecord};
 use crate::sys::stack_alignment::call_in_place;
@@ -36,6 +37,7 @@ pub unsafe fn thr_once<R: CallResult>(
         return result;
     }
     let time = clock::now_unfenced();
+    lifecycle::note_recorded_code();
     recorder::put(&id::THR_ONCE_1, time, entry);
     // SAFETY: the next function reads it.
     if unsafe { object_words::once_is_running(once_control) } {

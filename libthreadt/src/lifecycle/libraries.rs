@@ -4,23 +4,42 @@
 //! last one, that after shows those that are gone: so there are two readings between two libraries at one address. Only libc closes
 //! libraries without this call, those for its own use.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use spec::id;
 
 use crate::config::{self, CONFIG};
 use crate::first_use::{self, process_info};
 use crate::glibc::loaded_libraries;
 use crate::process_state::{self, PROCESS};
+use crate::recorder::records;
 use crate::trace_dir::executable_maps;
 use crate::unwind::{CLOSINGS, Closing};
 
 /// The number of the libraries that were loaded when the mappings were last read here; 0 if unknown.
 static NUMBER_AT_LAST_READING: AtomicU64 = AtomicU64::new(0);
 
+/// Addresses of code have been recorded, which names threads and routines, since a library was last closed.
+static HAS_RECORDED_CODE: AtomicBool = AtomicBool::new(false);
+
+/// A record has the address of a routine, whatever is recorded of callers.
+pub fn note_recorded_code() {
+    if !HAS_RECORDED_CODE.load(Relaxed) {
+        HAS_RECORDED_CODE.store(true, Relaxed);
+    }
+}
+
+/// Whether code of the libraries that are loaded may be in the trace.
+fn may_have_recorded_code() -> bool {
+    let is_always = config::is_detailed() || config::stack_frames() > 0 || records(id::FUNC_ENTER);
+    is_always || HAS_RECORDED_CODE.swap(false, Relaxed)
+}
+
 /// A library that is being closed.
 #[derive(Clone, Copy, Debug)]
 pub struct LibraryClosing {
     closing: Closing,
-    /// The trace has code, so that the mappings are described.
+    /// The trace may have code, so that the mappings are described.
     is_described: bool,
     /// The number of the loaded libraries before; 0 if unknown.
     number: u64,
@@ -34,7 +53,7 @@ pub fn before_close() -> Option<LibraryClosing> {
     }
     // Stacks may be switched on before the library is closed.
     let closing = CLOSINGS.begin();
-    let is_described = config::is_detailed() || config::stack_frames() > 0 || CONFIG.get().chooses_functions;
+    let is_described = may_have_recorded_code();
     Some(LibraryClosing { closing, is_described, number: if is_described { read() } else { 0 } })
 }
 
