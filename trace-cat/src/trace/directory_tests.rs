@@ -5,6 +5,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
+use spec::buffer::SLOTS_OFFSET;
+
 use crate::testing::damaged_trbuf::damaged_trbuf;
 use crate::testing::seeded_random::{SeededRandom, fuzz_time};
 use crate::testing::test_trace::{TRBUF, TestTrace, record_lines};
@@ -49,6 +51,11 @@ fn buffers_without_their_first_page_are_reported() {
     let (out, messages) = trace.cat(&[]);
     assert_eq!(out, record_lines(0..2, 2));
     assert_eq!(messages, "trace-cat: trbuf.0000001: its first page is blank; what its process left is not read\n");
+    // A child that was killed when it had left its trbuf to the next one: all that stands there still is in its files.
+    image[SLOTS_OFFSET..SLOTS_OFFSET + 4096].fill(0);
+    assert!(image.iter().any(|&byte| byte != 0));
+    trace.file(TRBUF, &image);
+    assert_eq!(trace.cat(&[]), (record_lines(0..2, 2), String::new()));
     // A process that was killed before its first record leaves such a trbuf.
     image.fill(0);
     trace.file(TRBUF, &image);

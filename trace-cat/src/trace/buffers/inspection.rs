@@ -10,7 +10,7 @@ use super::dead_process::read_leftovers;
 use super::leftovers::ProcessState;
 use super::live_slot::read_layout;
 use super::running_process_copy;
-use super::slots::{holds_only_zeros, read_up_to};
+use super::slots::{is_left_blank, read_up_to};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::file_handle::open_if_present;
 use crate::trace::file_names::split_name;
@@ -36,7 +36,7 @@ fn try_inspect(path: &Path, diagnostics: &Diagnostics) -> io::Result<ProcessStat
         // Nobody writes to the trbuf any more. If it is still blank, its owner died before it recorded anything.
         length = read_up_to(&file, &mut page, 0)?;
         if is_blank(&page) {
-            if !holds_only_zeros(&file, PAGE as u64)? {
+            if !is_left_blank(&file)? {
                 diagnostics.report_damage(path.display(), "its first page is blank; what its process left is not read");
             }
             return Ok(ProcessState::None);

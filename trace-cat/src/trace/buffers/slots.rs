@@ -61,14 +61,28 @@ impl<'a> Slots<'a> {
 }
 
 /// Whether `file` holds only zeros from `at` on.
-pub fn holds_only_zeros(file: &File, mut at: u64) -> io::Result<bool> {
+fn holds_only_zeros(file: &File, at: u64) -> io::Result<bool> {
+    is_zero_but(file, at, |_| false)
+}
+
+/// Whether a trbuf whose first page is blank has nothing that a process has left: it was never used, or is a child's that has ended and
+/// left it to the next one, with the text of records that are in the files. Of such a one the slots are blank, too.
+pub fn is_left_blank(file: &File) -> io::Result<bool> {
+    is_zero_but(file, PAGE as u64, |at| {
+        let in_slots = at.checked_sub(SLOTS_OFFSET as u64);
+        in_slots.is_some_and(|at| at % SlotLayout::BUFFERS.slot_size() as u64 >= PAGE as u64)
+    })
+}
+
+/// Whether `file` holds only zeros from `at` on, but for offsets that may have anything.
+fn is_zero_but(file: &File, mut at: u64, may_be_anything: impl Fn(u64) -> bool) -> io::Result<bool> {
     let mut chunk = vec![0; CHUNK_LEN];
     while let Some(data) = next_data(file, at) {
         let length = read_up_to(file, &mut chunk, data)?;
         if length == 0 {
             break;
         }
-        if chunk[..length].iter().any(|&byte| byte != 0) {
+        if chunk[..length].iter().zip(data..).any(|(&byte, at)| byte != 0 && !may_be_anything(at)) {
             return Ok(false);
         }
         at = data + length as u64;
