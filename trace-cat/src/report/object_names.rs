@@ -18,13 +18,23 @@ pub struct ObjectNames {
     counts: HashMap<(u32, String), u32>,
 }
 
-/// The name of an object whose address was in a library that the program closed, and later in another one: no record shows where
-/// the one variable ended and the other began.
-fn of_both(first: String, later: Option<String>) -> String {
-    match later.filter(|later| *later != first) {
-        Some(later) => format!("{first}, then {later}"),
-        None => first,
+/// How many changes of the mappings are looked at for an object's names.
+const CHANGES_MAX: usize = 256;
+
+/// The name of an object whose address was in a library that the program closed, and later in others: no record shows where one
+/// variable ended and the next began. The names are in the order of time.
+fn of_all(names: impl Iterator<Item = String>) -> Option<String> {
+    const NAMED: usize = 3;
+    let mut different: Vec<String> = Vec::new();
+    for name in names {
+        if !different.contains(&name) {
+            different.push(name);
+        }
     }
+    let has_others = different.len() > NAMED;
+    different.truncate(NAMED);
+    different.extend(has_others.then(|| "others".to_owned()));
+    Some(different.join(", then ")).filter(|text| !text.is_empty())
 }
 
 /// A name, whose end may be a number.
@@ -63,8 +73,12 @@ impl ObjectNames {
             let program = recorded.get(&process.pid)?.program(process.image)?;
             let first_use = analysis.sites.sites[object.site as usize].time;
             let of = |time: u64| symbols.variable_name(&program.maps, (object.address, time), object.kind.size());
-            let later = || of(object.last_use()).filter(|_| program.maps.has_changes());
-            Some(of_both(of(first_use)?, later()))
+            let first = of(first_use)?;
+            let last_use = object.last_use();
+            let changes = program.maps.changes_of_module_before(object.address, first_use).into_iter();
+            let within = changes.filter(|time| (first_use..last_use).contains(time)).take(CHANGES_MAX);
+            let later = within.chain(program.maps.has_changes().then_some(last_use)).filter_map(of);
+            of_all(std::iter::once(first).chain(later))
         };
         let places = &mut self.places;
         let from_place = || {
@@ -92,11 +106,14 @@ impl ObjectNames {
 
 #[cfg(test)]
 mod tests {
-    use super::of_both;
+    use super::of_all;
 
     #[test]
-    fn variables_of_two_libraries_at_an_address_are_both_named() {
-        let name = |later: Option<&str>| of_both("xlock".to_owned(), later.map(str::to_owned));
-        assert_eq!([Some("ylock"), Some("xlock"), None].map(name), ["xlock, then ylock", "xlock", "xlock"]);
+    fn variables_of_libraries_at_one_address_are_all_named() {
+        let name = |names: &[&str]| of_all(names.iter().map(|name| (*name).to_owned()));
+        assert_eq!(name(&[]), None);
+        assert_eq!(name(&["xlock", "xlock"]).unwrap(), "xlock");
+        assert_eq!(name(&["xlock", "ylock", "xlock"]).unwrap(), "xlock, then ylock");
+        assert_eq!(name(&["a", "b", "c", "a", "d", "e"]).unwrap(), "a, then b, then c, then others");
     }
 }

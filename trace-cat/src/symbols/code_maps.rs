@@ -220,6 +220,13 @@ impl CodeMaps {
         times.chain([self.partial_from]).filter(|time| *time != u64::MAX)
     }
 
+    /// The times at which there may be another module in the place of the one before an address ([`module_before`](Self::module_before)),
+    /// in their order.
+    pub fn changes_of_module_before(&self, address: u64, time: u64) -> Vec<u64> {
+        let module = self.module_before(address, time).filter(|_| self.has_changes);
+        module.map_or_else(Vec::new, |map| self.identities(map.start).into_iter().map(|(time, _)| time).collect())
+    }
+
     /// The mapping of a file that begins last before an address at a time: a module's data follow its code.
     pub fn module_before(&self, address: u64, time: u64) -> Option<&CodeMap> {
         let before = self.maps.iter().filter(|held| {
