@@ -5,11 +5,13 @@
 //   thread      another thread loads a library within the fork
 //   removed     the second argument is a command that removes the child's files when it has locked; it locks again and ends
 //   start       many children, one after the other, print `PID START`, the time when they began as the kernel has it; each ends
+//   behind      the same in a time namespace whose clock is 5 ms behind; ends with 77 where there can be none
 //   namespace   the child is the first of a PID namespace and records nothing; its child does, and ends.
 // Prints `child PID` of the one that records; with `namespace` the inode of its PID namespace.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -18,6 +20,10 @@
 #include <unistd.h>
 
 #include "calls.h"
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
 
 static sem_t begun, loaded;
 static char *title, *title_end;
@@ -53,7 +59,7 @@ static void record_and_die(void) {
 }
 
 static int begin_many(void) {
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 400; i++) {
         pid_t child = fork();
         if (child) {
             if (end(child))
@@ -68,6 +74,15 @@ static int begin_many(void) {
         exit(0);
     }
     return 0;
+}
+
+static int begin_many_behind(void) {
+    static const char offset[] = "boottime -1 995000000\n";
+    int file = unshare(CLONE_NEWTIME) ? -1 : open("/proc/self/timens_offsets", O_WRONLY);
+    if (file < 0 || write(file, offset, sizeof offset - 1) < 0)
+        return 77;
+    close(file);
+    return begin_many();
 }
 
 static int in_namespace(void) {
@@ -96,6 +111,8 @@ int main(int argc, char **argv) {
     pairs(1);
     if (strcmp(what, "start") == 0)
         return begin_many();
+    if (strcmp(what, "behind") == 0)
+        return begin_many_behind();
     if (strcmp(what, "namespace") == 0)
         return in_namespace();
     pthread_t loader;
