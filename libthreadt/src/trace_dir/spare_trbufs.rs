@@ -17,7 +17,7 @@ use spec::names::{FileName, PROCESS_MASK, SPARES};
 use super::directory;
 use crate::process_state::{self, WorkingProcess};
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{Fd, FileIdentity, seccomp, thread_exists};
+use crate::sys::{self, Fd, FileIdentity, seccomp, thread_exists};
 
 /// Slots of a trbuf that can be left to another process: those that are mapped for the first thread.
 pub const SPARE_SLOTS: u32 = 2;
@@ -42,7 +42,9 @@ pub(super) fn become_keeper() {
 /// Whether another process keeps spare trbufs for this one. A filter that the program has installed may forbid to ask.
 pub fn has_keeper() -> bool {
     let keeper = KEEPER.load(Relaxed);
-    ![0, process_state::id()].contains(&keeper) && !seccomp::has_new_filter() && thread_exists(keeper, keeper)
+    // Mostly it is the parent, which exists as long as it is that.
+    let exists = || sys::parent_id() == keeper || thread_exists(keeper, keeper);
+    ![0, process_state::id()].contains(&keeper) && !seccomp::has_new_filter() && exists()
 }
 
 fn spare_path(buffer: &mut [u8; PATH_MAX], number: u8) -> &CStr {
