@@ -66,7 +66,7 @@ impl Analysis {
 
     fn add_trace_record(&mut self, thread: u32, record: &NumericRecord) {
         match (record.event.1, record.which) {
-            (1, 0) => self.begin_gap(thread, record, record.arguments[0]),
+            (1, 0) => self.begin_gap(thread, record.time, record.arguments[0]),
             (2, 0) => self.change_settings(thread, record),
             (4, 0) => {
                 // A release whose record was not written when the thread or the process ended.

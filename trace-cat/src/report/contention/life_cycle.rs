@@ -148,6 +148,7 @@ impl Analysis {
             knowledge,
             complete_from: knowledge.complete_from,
             gaps: 0,
+            lacks_newest: false,
             threads: Vec::new(),
             records: 0,
             lost: 0,
@@ -209,62 +210,6 @@ impl Analysis {
     /// Notes that a process does not execute another program, or has done so.
     pub fn end_exec(&mut self, process: u32) {
         self.execs -= u32::from(self.processes[process as usize].exec.take().is_some());
-    }
-
-    /// Adds the records that processes lost before they died, which no loss record counts, by process ID. Nobody knows when they
-    /// were lost: what was held is judged by [`Knowledge::complete_from`].
-    pub fn add_unreported_losses(&mut self, losses: &[(u32, u64)]) {
-        for (pid, lost) in losses {
-            if let Some(&process) = self.process_of_pid.get(pid) {
-                self.processes[process as usize].lost += lost;
-            }
-        }
-    }
-
-    /// Corrects the number of records that a process has lost to what it has counted itself: on a full disk it may have had no
-    /// room for all its loss records.
-    pub fn raise_losses(&mut self, pid: u32, lost: u64) {
-        if let Some(&process) = self.process_of_pid.get(&pid).filter(|_| lost > 0) {
-            let counted: u64 =
-                self.processes.iter().filter(|program| program.pid == pid).map(|program| program.lost).sum();
-            self.processes[process as usize].lost += lost.saturating_sub(counted);
-        }
-    }
-
-    /// Takes a loss record: what the thread has done since, and what it holds, is not known.
-    pub fn begin_gap(&mut self, thread: u32, record: &NumericRecord, lost: u64) {
-        let process = self.threads[thread as usize].process as usize;
-        self.processes[process].lost += lost;
-        let state = &mut self.threads[thread as usize];
-        (state.knows_holds, state.disables_cancel) = (false, false);
-        for call in std::mem::take(&mut self.threads[thread as usize].open) {
-            self.abandon_call(thread, call);
-        }
-        for object in std::mem::take(&mut self.threads[thread as usize].holds) {
-            let knowledge = self.knowledge_of(object);
-            let state = &mut self.objects[object as usize];
-            let hold = state.occupancy.forget_thread(thread, record.time, knowledge);
-            state.forget_releases();
-            hold.into_iter().for_each(|hold| self.lose_holds(object, &[hold]));
-        }
-        self.activities.log_until(thread, record.time);
-        self.draw(TimelineEvent::Loss { thread, time: record.time, lost });
-        if !self.threads[thread as usize].is_in_gap {
-            self.threads[thread as usize].is_in_gap = true;
-            self.processes[process].gaps += 1;
-        }
-        self.processes[process].knowledge.complete_from = u64::MAX;
-    }
-
-    /// Takes the record of a thread that follows other settings from now on. It may have made calls before that were not recorded,
-    /// and may make others that will not be: that is a gap, which ends with the thread's next record.
-    pub fn change_settings(&mut self, thread: u32, record: &NumericRecord) {
-        let [generation, only_blocked, ..] = record.arguments;
-        let process = self.threads[thread as usize].process as usize;
-        let state = &mut self.processes[process];
-        state.knowledge.only_blocked |= only_blocked != 0;
-        state.changes = state.changes.max(generation);
-        self.begin_gap(thread, record, 0);
     }
 
     /// Takes the return record of a fork in the parent: what the thread holds then is what the child began with.

@@ -37,6 +37,7 @@ mod left_behind;
 mod life_cycle;
 mod lock_nesting;
 mod locks;
+mod losses;
 mod misuse_checks;
 mod moment;
 mod numeric_record;
@@ -79,6 +80,7 @@ pub use call_sites::{OTHER_SITES, SiteState};
 pub use contention_shares::{ContentionShares, ShareKey, WaitCause, WaitSum};
 pub use histogram::{DurationHistogram, DurationSummary};
 pub use holds::Knowledge;
+pub use losses::MissingNewest;
 pub use moment::Moment;
 pub use numeric_record::NumericRecord;
 pub use object_state::{ObjectFigures, ObjectKind, ObjectState};
@@ -104,6 +106,8 @@ mod futex_call_tests;
 mod immediate_locks_tests;
 #[cfg(test)]
 mod left_behind_tests;
+#[cfg(test)]
+mod loss_tests;
 #[cfg(test)]
 mod misuse_tests;
 #[cfg(test)]

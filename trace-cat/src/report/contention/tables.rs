@@ -31,6 +31,8 @@ pub struct ProgramState {
     pub complete_from: u64,
     /// How many of its threads lose records at the moment.
     pub gaps: u32,
+    /// The newest records of its threads were in its own memory in the end, or may have been.
+    pub lacks_newest: bool,
     pub threads: Vec<u32>,
     pub records: u64,
     pub lost: u64,

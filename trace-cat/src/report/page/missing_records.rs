@@ -24,6 +24,11 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
     }
     lost.into_iter().for_each(|(pid, count)| add(pid, format!("{count} records were lost")));
     for process in &analysis.processes {
+        if process.lacks_newest {
+            let why =
+                "its newest records may be missing: its buffers were in its own memory, which nobody else can read";
+            add(process.pid, why.to_owned());
+        }
         if process.changes > 0 {
             add(process.pid, "what is recorded was changed while it ran (trace-cat set)".to_owned());
         }
@@ -35,6 +40,8 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
         recorded.reasons().for_each(|note| add(pid, note.clone()));
         if recorded.knowledge.is_partial {
             add(pid, "some calls on locks were not recorded (THR_TRACE_EVENTS)".to_owned());
+        } else if recorded.knowledge.misses_waits {
+            add(pid, "some calls that may be part of a deadlock were not recorded (THR_TRACE_EVENTS)".to_owned());
         }
     }
     for unknown in view.graph.unknown_holders.iter().filter(|unknown| !unknown.waits.is_empty()) {
