@@ -213,7 +213,7 @@ impl Analysis {
             *number += 1;
             let mut state = ObjectState::new(process, address, *number, kind, site);
             state.name = self.object_name(process, address);
-            state.may_be_robust = self.processes[process as usize].knowledge.complete_from > 0;
+            state.may_be_robust = kind.can_be_robust() && self.processes[process as usize].knowledge.complete_from > 0;
             self.inherit_sharing(&mut state);
             if self.selection.has_times() {
                 let times = &self.selection.times;

@@ -9,7 +9,7 @@
 use super::analysis::Analysis;
 use super::holds::Hold;
 use super::object_state::ObjectKind;
-use super::tables::{LockByFork, OwnerByFork};
+use super::tables::{LockByFork, OngoingCall, OwnerByFork};
 
 impl Analysis {
     /// Takes the owner of a lock, as the thread of a child saw it that begins to wait. Returns whether the lock is certainly the child's
@@ -45,24 +45,39 @@ impl Analysis {
         }
     }
 
-    /// Whether a child's lock may be held by a thread that it does not have: no thread of it has had the lock, and one of an ancestor may
-    /// have had it at the fork.
-    pub fn may_be_left_behind(&self, object: u32) -> bool {
+    /// Whether a child's lock, for which a thread waits in this call, may be held by a thread that the child does not have: one of an
+    /// ancestor may have had it at the fork, and nothing that threads of the child did with it since shows that nobody has.
+    pub fn may_be_left_behind(&self, object: u32, call: &OngoingCall) -> bool {
         let state = &self.objects[object as usize];
         let is_anew = state.number > 1 || state.is_initialised || state.has_no_attributes;
-        if is_anew || state.occupancy.changed_at() > 0 || !state.kind.is_copied_by_fork() {
+        // A thread that has read has had no writer beside it, but maybe readers, which only keep a writer waiting.
+        let waits_for_readers = state.kind == ObjectKind::Rwlock && call.event == (5, 3);
+        let was_free = match waits_for_readers {
+            true => state.occupancy.acquired_at() > 0,
+            false => state.occupancy.changed_at() > 0,
+        };
+        if is_anew || was_free || !state.kind.is_copied_by_fork() {
             return false;
         }
-        let may_have_had_it = |ancestor: u32| {
+        let mut child = state.process;
+        self.line_of(state.process).skip(1).any(|ancestor| {
+            let forking = self.first_tid(std::mem::replace(&mut child, ancestor));
             let Some(known) = self.object_at(ancestor, state.address).map(|known| &self.objects[known as usize]) else {
                 return false;
             };
             let forked_at = self.fork_from(state.process, ancestor);
             let is_released_since = known.last_release.is_some_and(|release| release.time >= forked_at);
-            known.kind == state.kind
-                && (is_released_since || known.occupancy.holds.iter().any(|hold| hold.from < forked_at))
-        };
-        self.line_of(state.process).skip(1).any(may_have_had_it)
+            // What the thread that forked had, the child has had itself.
+            let is_left =
+                |hold: &Hold| hold.from < forked_at && Some(self.threads[hold.holder.thread as usize].tid) != forking;
+            known.kind == state.kind && (is_released_since || known.occupancy.holds.iter().any(is_left))
+        })
+    }
+
+    /// The pthread_t of the first thread of a process, which is that of the thread which forked it.
+    fn first_tid(&self, process: u32) -> Option<u64> {
+        let first = *self.processes[process as usize].threads.first()?;
+        Some(self.threads[first as usize].tid)
     }
 
     /// Takes whether threads of a child's ancestors may not have a lock any more that they had when they forked it.
@@ -117,7 +132,7 @@ impl Analysis {
         let parent = self.processes[process as usize].parent?;
         let first = *self.processes[process as usize].threads.first()?;
         let forking = *self.thread_of_lwp.get(&(parent, lwp))?;
-        let has_forked = self.threads[forking as usize].tid == self.threads[first as usize].tid;
+        let has_forked = Some(self.threads[forking as usize].tid) == self.first_tid(process);
         let may_be_it = |ancestor: u32| match self.is_of_kind(ancestor, object) {
             Some(is_of_kind) => is_of_kind,
             None => {
@@ -167,5 +182,10 @@ impl ObjectKind {
     pub fn is_copied_by_fork(self) -> bool {
         use ObjectKind::{Mutex, Rmutex, Rwlock, Spin};
         matches!(self, Mutex | Rmutex | Rwlock | Spin)
+    }
+
+    /// Whether there are such objects that go to the next one who waits when their owner ends.
+    pub fn can_be_robust(self) -> bool {
+        matches!(self, ObjectKind::Mutex | ObjectKind::Rmutex)
     }
 }

@@ -50,6 +50,30 @@ fn whom_a_child_waits_for_is_not_known_where_it_has_never_had_the_lock() {
     assert_eq!(found(&lines(&[&lock(26, 21, &[16]), unlocked])), 0, "it has had it");
 }
 
+/// Readers that a child does not have keep its writers waiting, also when others of its own have read meanwhile.
+#[test]
+fn a_child_that_has_read_may_wait_for_readers_that_its_parent_did_not_fork() {
+    const READS: [RecordLine; 2] = [(10, 2, "5:2:1", &[16]), (10, 2, "5:2:2", &[0, 0, 1])];
+    let by = |thread: u32, time: u64| READS.map(|(_, _, event, arguments)| (time, thread, event, arguments));
+    let unlocks = |thread: u32, time: u64| -> [RecordLine<'static>; 1] { [(time, thread, "5:4:0", &[16, 0, 0])] };
+    let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])];
+    let found = |before: &[&[RecordLine<'static>]], between: &[&[RecordLine<'static>]], waits: &'static str| {
+        let (_, graph) = analysed(&lines(&[&lines(before), fork, &lines(between), &[(40, 21, waits, &[16])]]));
+        graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).sum::<usize>()
+    };
+    let (other, own, own_read) = (by(2, 10), by(1, 11), by(21, 30));
+    let (child_unlocks, written) = (unlocks(21, 31), [(30, 21, "5:3:1", &[16][..]), (30, 21, "5:3:2", &[0, 0])]);
+    assert_eq!(found(&[&other], &[&own_read, &child_unlocks], "5:3:1"), 1);
+    assert_eq!(found(&[&other, &own], &[&child_unlocks], "5:3:1"), 1, "it gives back what it has of its parent's");
+    assert_eq!(found(&[&own], &[&child_unlocks], "5:3:1"), 0, "the thread that forked was the only reader");
+    assert_eq!(found(&[&other], &[&written, &child_unlocks], "5:3:1"), 0, "who has written was alone");
+    assert_eq!(found(&[&other], &[&own_read, &child_unlocks], "5:2:1"), 0, "readers do not wait for readers");
+    let parent_unlocks = unlocks(2, 25);
+    assert_eq!(found(&[&other], &[&parent_unlocks, &own_read, &child_unlocks], "5:3:1"), 1);
+    let before_the_fork = unlocks(2, 15);
+    assert_eq!(found(&[&other, &before_the_fork], &[&own_read, &child_unlocks], "5:3:1"), 0);
+}
+
 /// What is found of records where the locks that a child found locked are static variables, or where nobody knows their memory.
 fn found_of_memory(
     records: &[RecordLine<'static>],

@@ -285,10 +285,14 @@ impl Analysis {
         let Some(&call) = self.threads[thread as usize].open.last().filter(|call| call.waits) else { return };
         let state = &mut self.threads[thread as usize];
         if state.has_gone_on(&call) {
-            // A thread that has ended is in no outer call either.
-            let kept = if state.has_exited { 0 } else { state.open.len() - 1 };
-            let left = state.open.split_off(kept);
-            left.into_iter().rev().for_each(|call| self.abandon_call(thread, call));
+            if state.has_exited {
+                // It is in no outer call either.
+                let left = std::mem::take(&mut state.open);
+                left.into_iter().rev().for_each(|call| self.abandon_call(thread, call));
+            } else {
+                // The graph of waits still asks whether it may be in it.
+                self.abandon_call(thread, call);
+            }
             return;
         }
         let OngoingCall { event, entry, site, object, .. } = call;

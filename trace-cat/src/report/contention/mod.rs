@@ -88,7 +88,7 @@ pub use table_log::CallSubject;
 pub use tables::{ImageEnd, OngoingCall, ProgramState, ThreadState};
 pub use timeline_event::{HoldInterval, TimelineEvent, WaitInterval};
 pub use wait_blocks::{WaitBlock, WaitBlocks};
-pub use wait_graph::{BlockedThread, ChainEnd, StuckThread, WaitGraph};
+pub use wait_graph::{BlockedThread, ChainEnd, WaitGraph};
 pub use wait_selection::WaitSelection;
 pub use wait_shares::{Holder, WaitShares};
 
@@ -100,6 +100,8 @@ mod cancellation_tests;
 mod condition_wait_tests;
 #[cfg(test)]
 mod destructor_tests;
+#[cfg(test)]
+mod doubtful_wait_tests;
 #[cfg(test)]
 mod futex_call_tests;
 #[cfg(test)]

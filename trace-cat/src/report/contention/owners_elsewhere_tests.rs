@@ -29,7 +29,7 @@ fn result(analysis: &Analysis, graph: &WaitGraph) -> (Vec<Vec<u32>>, Vec<(u32, u
     (deadlocks, unknown.collect())
 }
 
-const ALL: Knowledge = Knowledge {
+pub(super) const ALL: Knowledge = Knowledge {
     complete_from: 0,
     only_blocked: false,
     is_handed_over: false,

@@ -251,6 +251,13 @@ impl ThreadState {
         self.open.last().filter(|call| !self.is_in_gap && is_in(call))
     }
 
+    /// The innermost call that it has left by a jump, if its records since are none of a signal handler. That need not be so: handlers
+    /// call more than POSIX lets them, such as backtrace(3) or fork(2).
+    pub fn call_before_records(&self) -> Option<&OngoingCall> {
+        let has_left = |call: &&OngoingCall| self.has_gone_on(call);
+        self.open.last().filter(|call| !self.is_in_gap && !self.has_exited && has_left(call))
+    }
+
     /// Whether the thread has ended as far as the records show: destructors run after the record of its end, and may wait.
     pub fn has_ended(&self) -> bool {
         self.has_exited && self.call_with_mutex().is_none()

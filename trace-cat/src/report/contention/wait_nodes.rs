@@ -21,8 +21,10 @@ pub struct Node {
 pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
     let state = &analysis.threads[thread as usize];
     let process = &analysis.processes[state.process as usize];
-    let mut call = *state.call_with_mutex().filter(|_| process.end != ImageEnd::Exec)?;
-    if call.mutex.is_none() && state.present_call().is_none() || analysis.has_returned_unseen(thread, &call) {
+    let last_call = state.call_with_mutex().or_else(|| state.call_before_records());
+    let mut call = *last_call.filter(|_| process.end != ImageEnd::Exec)?;
+    let is_cancelled = call.mutex.is_none() && state.may_be_cancelled_in(&call);
+    if is_cancelled || analysis.has_returned_unseen(thread, &call) || analysis.has_acquired_in(thread, &call) {
         return None;
     }
     let (mut possible, mut is_idle) = (Vec::new(), false);

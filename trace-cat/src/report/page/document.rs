@@ -271,7 +271,12 @@ impl<'a> Document<'a> {
         }
         let perhaps_stuck = graph.perhaps_stuck.iter();
         entries.extend(perhaps_stuck.map(|stuck| {
-            let kind = if matches!(stuck.end, ChainEnd::Cancelled(..)) { "cancelled" } else { "ending" };
+            let kind = match stuck.end {
+                ChainEnd::Cancelled(..) => "cancelled",
+                ChainEnd::Left(..) => "left",
+                ChainEnd::Robust(_) => "robust",
+                _ => "ending",
+            };
             wait(kind, of_thread(stuck.thread), Some(stuck.call.entry), None)
         }));
         entries

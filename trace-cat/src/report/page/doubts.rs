@@ -2,7 +2,7 @@
 
 use super::missing_records::{waiting_for_routines, waiting_threads};
 use super::view::ReportView;
-use crate::report::contention::{BlockedThread, ChainEnd, ImageEnd, Knowledge, OngoingCall, ProgramState, StuckThread};
+use crate::report::contention::{BlockedThread, ChainEnd, ImageEnd, Knowledge, OngoingCall, ProgramState};
 
 const UNREAD: &str = "newest records are missing, which were in a process's own memory";
 const CHANGED: &str = "what is recorded was changed (trace-cat set)";
@@ -107,10 +107,15 @@ impl ReportView<'_> {
     pub fn undecided_stuck(&self) -> Option<String> {
         let count = self.graph.perhaps_stuck.len();
         let threads = waiting_threads(count);
-        let is_cancelled = |stuck: &StuckThread| matches!(stuck.end, ChainEnd::Cancelled(..));
-        let what = match self.graph.perhaps_stuck.iter().any(is_cancelled) {
-            true => "for one that was cancelled, and may leave its wait",
-            false => "for one that is ending, and may still run destructors",
+        let has = |is_it: fn(&ChainEnd) -> bool| self.graph.perhaps_stuck.iter().any(|stuck| is_it(&stuck.end));
+        let what = if has(|end| matches!(end, ChainEnd::Cancelled(..))) {
+            "for one that was cancelled, and may leave its wait"
+        } else if has(|end| matches!(end, ChainEnd::Left(..))) {
+            "for one that may have left its wait by a jump"
+        } else if has(|end| matches!(end, ChainEnd::Robust(_))) {
+            "for a mutex of one that has ended, and it may be robust"
+        } else {
+            "for one that is ending, and may still run destructors"
         };
         let perhaps = self.undecided_deadlocks().or((count > 0).then(|| format!("{threads} {what}")));
         perhaps.or_else(|| {

@@ -80,12 +80,18 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
     lines.extend(view.graph.undecided.iter().map(|circle| undecided_deadlock(view, circle)));
     let mut behind: BTreeMap<u32, (usize, &ChainEnd)> = BTreeMap::new();
     for stuck in &view.graph.perhaps_stuck {
-        if let ChainEnd::Ending(last) | ChainEnd::Cancelled(last, _) = stuck.end {
+        use ChainEnd::{Cancelled, Ending, Left, Robust};
+        if let Ending(last) | Robust(last) | Cancelled(last, _) | Left(last, _) = stuck.end {
             behind.entry(last).or_insert((0, &stuck.end)).0 += 1;
         }
     }
     lines.extend(behind.into_values().map(|(count, end)| {
-        let how = if matches!(end, ChainEnd::Cancelled(..)) { "may leave that" } else { "may still run destructors" };
+        let how = match end {
+            ChainEnd::Cancelled(..) => "may leave that",
+            ChainEnd::Left(..) => "made records since, maybe after a jump",
+            ChainEnd::Robust(_) => "then who waits gets it",
+            _ => "may still run destructors",
+        };
         format!("whether {} stuck: {}, and {how}", threads_are(count), chain_end_text(view, end).join("; "))
     }));
     lines
