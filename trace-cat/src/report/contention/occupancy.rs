@@ -249,6 +249,7 @@ impl Occupancy {
                 };
             }
             if !self.is_exclusive {
+                self.doubt_readers(now, knowledge);
                 return (Released::NotHeld, lost);
             }
             let is_certain = !knowledge.only_blocked && hold.from >= knowledge.complete_from && hold.is_recorded;
