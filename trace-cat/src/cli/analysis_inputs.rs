@@ -17,7 +17,7 @@ use crate::merge::{BatchTransform, Merge, OrderedSection};
 use crate::options::CommandError;
 use crate::output::destination::output_identity;
 use crate::output::file_groups;
-use crate::report::contention::{Analysis, NumericRecord, WaitSelection};
+use crate::report::contention::{Analysis, MissingNewest, NumericRecord, WaitSelection};
 use crate::report::process_info::{ProcessInfo, processes_in_groups};
 use crate::report::recorded_process::{RecordedProcess, recorded_processes};
 use crate::support::diagnostics::Diagnostics;
@@ -64,12 +64,30 @@ impl AnalysisInputs {
             let number = host.as_ref().map_or(process.number, |host| host.shown(process.number));
             let time = |time: u64| host.as_ref().map_or(time, |host| host.time(time));
             let threads = leftovers.complete_from.iter().map(|thread| time(thread.from));
-            let lost = (leftovers.lost > 0).then_some(u64::MAX);
+            let lost = (leftovers.lost > 0 || leftovers.has_own_memory).then_some(u64::MAX);
             let recorded = recorded.entry(number).or_default();
             recorded.add_incompleteness(threads.chain(lost).max().unwrap_or(0));
             recorded.add_reused_rings(leftovers.reused_rings);
+            // Each record may be written at once.
+            recorded.has_own_memory &= leftovers.has_own_memory;
         }
         Ok(Some(AnalysisInputs { inputs, recorded, known }))
+    }
+
+    /// Tells an analysis of all records which others are missing.
+    pub fn add_losses(&self, analysis: &mut Analysis) {
+        analysis.add_unreported_losses(&self.inputs.unreported_losses());
+        let by_info = self.known.iter().map(|(pid, process)| (*pid, process.lost));
+        by_info.chain(self.inputs.losses_in_all()).for_each(|(pid, lost)| analysis.raise_losses(pid, lost));
+        let by_buffers = self.inputs.missing_newest();
+        // Their trbuf is not there any more: only an end by itself writes all.
+        let without_buffers = self.recorded.iter().filter(|(pid, recorded)| {
+            let has_buffers = by_buffers.iter().any(|(known, _)| known == *pid);
+            recorded.has_own_memory && recorded.has_ends() && !has_buffers
+        });
+        let all = without_buffers.map(|(pid, _)| (*pid, None)).chain(by_buffers.iter().cloned());
+        let missing: Vec<MissingNewest> = all.map(|(pid, threads)| MissingNewest { pid, threads }).collect();
+        analysis.lose_newest(&missing);
     }
 
     /// An analysis that knows of each process before its first record what its trinfo shows.
@@ -129,4 +147,31 @@ pub fn for_each_batch(
 
 pub fn output_name(path: Option<&Path>) -> String {
     path.map_or("standard output".to_owned(), |path| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::diagnostics::tests::recorded_diagnostics;
+
+    /// The trbuf of a process that was killed has been recovered, or was not copied along.
+    #[test]
+    fn the_newest_records_of_a_process_may_be_missing_although_its_trbuf_is() {
+        let lacks = |info: &str, last: &str| {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().to_owned();
+            let text = format!("0000000001:000000005:0000001:0000001:0x00000000000a:{last}:0:0:0:0:0\n");
+            std::fs::write(path.join("trinfo.0000001"), format!("format 1\npid 1\n{info}")).unwrap();
+            std::fs::write(path.join("tr.0000001.001"), &text).unwrap();
+            let trace = AnalysisInputs::collect(&[path], None, &recorded_diagnostics().0).unwrap().unwrap();
+            let mut analysis = trace.analysis(WaitSelection::default());
+            analysis.add(&NumericRecord::parse(text.as_bytes()).unwrap());
+            trace.add_losses(&mut analysis);
+            analysis.processes[0].lacks_newest
+        };
+        assert!(lacks("buffer anonymous\nevents all\n", "01:16:0"));
+        assert!(!lacks("buffer shared\nevents all\n", "01:16:0"));
+        assert!(!lacks("buffer anonymous\nevents all\n", "11:04:0"), "it has ended by itself");
+        assert!(!lacks("buffer anonymous\nevents mutex\n", "02:04:0"), "ends have no record");
+    }
 }

@@ -183,8 +183,7 @@ impl AnalysedTrace {
         for_each_batch(&merge, &trace.inputs.hosts, "analysing", &mut take).map_err(Error::temporary)?;
         // What follows needs memory of its own.
         drop(merge);
-        analysis.add_unreported_losses(&trace.inputs.unreported_losses());
-        trace.known.iter().for_each(|(pid, process)| analysis.raise_losses(*pid, process.lost));
+        trace.add_losses(&mut analysis);
         let graph = analysis.finish(&trace.inputs.running_until());
         let graph = match moment {
             Some(moment) => moment.graph(graph, &analysis),

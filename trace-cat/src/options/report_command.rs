@@ -56,7 +56,8 @@ pub struct ReportOptions {
     /// waits(OBJECT) with a number; and waited,
     /// mean, p50, p90, p99, max (of the waits) and held of an OBJECT with a duration. OBJECT is a name or address as in --by object. The
     /// report is printed nevertheless, and a line on stderr for each condition that holds. A figure that is not known, such as of an
-    /// object that does not exist, or a number of findings that may be larger because records are missing, is exit status 2.
+    /// object that does not exist, or a number of findings that may be larger because records are missing or calls were left out (run -e),
+    /// is exit status 2.
     /// Example: --fail-if 'contention > 5%' --fail-if 'p99(queue.lock) > 2ms'
     #[arg(long, value_name = "CONDITION", value_parser = FailCondition::parse)]
     pub fail_if: Vec<FailCondition>,

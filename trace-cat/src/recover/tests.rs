@@ -232,6 +232,7 @@ fn losses_without_a_loss_record_are_reported() {
     let (diagnostics, _) = recorded_diagnostics();
     let inputs = inputs::collect(&[trace.path("")], &DescriptorBudget::new(10), &diagnostics);
     assert_eq!(inputs.unreported_losses(), [(1, 8)]);
+    assert_eq!(inputs.missing_newest(), [(1, Some(vec![5]))]);
     let result = recover_trbuf(&trace.path(TRBUF), &mut RealFileOperations, &diagnostics).unwrap();
     assert_eq!(result, Some(RecoveryResult { pid: 1, records: 0, files: 0, removed: true }));
     assert!(!diagnostics.has_damage());
@@ -247,6 +248,9 @@ fn buffers_that_were_not_in_the_trbuf_are_reported() {
         image.put(offset_of!(Header, notes), &word.to_le_bytes());
         trace.file(TRBUF, &image.bytes).file("tr.0000001.005", record_lines(0..1, 5));
         assert_eq!(trace.cat(&[]), (record_lines(0..1, 5), expected.to_owned()), "{word}");
+        let inputs = inputs::collect(&[trace.path("")], &DescriptorBudget::new(10), &recorded_diagnostics().0);
+        let missing = if expected.is_empty() { vec![] } else { vec![(1, None)] };
+        assert_eq!(inputs.missing_newest(), missing, "{word}");
         let (_, messages) = run(&trace);
         assert_eq!(messages.contains(message), !expected.is_empty(), "{word}: {messages}");
     }

@@ -19,6 +19,12 @@ const LOCK_EVENTS: [(u8, &[u8]); 4] =
 /// The numbers of events without which neither the lock order nor misuse is known: creations and joins of threads, waits for
 /// conditions and barriers.
 const ORDER_EVENTS: [(u8, &[u8]); 3] = [(1, &[1, 2, 3, 30, 31, 36, 37]), (3, &COND_WAITS), (7, &[2])];
+/// The numbers of the events beside those of locks that may be part of a deadlock: joins, pthread_once, and waits for conditions.
+const DEADLOCK_EVENTS: [(u8, &[u8]); 2] = [(1, &[3, 38]), (3, &COND_WAITS)];
+/// The numbers of the events that chains of waits may end in: ends of threads, waits for semaphores and barriers.
+const END_EVENTS: [(u8, &[u8]); 3] = [(1, &[2]), (4, &[2]), (7, &[2])];
+/// The numbers of the events by which each thread is known, and its end.
+const THREAD_EVENTS: [(u8, &[u8]); 1] = [(1, &[2, 30])];
 /// The event of a cancellation.
 const CANCEL: (u8, u8) = (1, 32);
 /// The numbers of the events that wait for conditions.
@@ -36,6 +42,8 @@ pub struct RecordedProcess {
     pub knowledge: Knowledge,
     /// The names of its own objects and events, by ID.
     pub names: HashMap<u64, String>,
+    /// Its buffers are in its own memory: what is in them when it is killed is in no file.
+    pub has_own_memory: bool,
     /// The exit of a process makes no record.
     leaves_ends_out: bool,
     /// By how much the times of its records are ahead of those in its trinfo.
@@ -89,6 +97,7 @@ impl RecordedProcess {
                     let offset = std::str::from_utf8(value).ok().and_then(|value| value.parse::<i64>().ok());
                     self.knowledge.monotonic_ahead = offset.and_then(|offset| offset.checked_add(self.shift));
                 }
+                b"buffer" => self.has_own_memory = value == b"anonymous",
                 b"level" => self.knowledge.only_blocked |= value == b"blocked",
                 b"events" => {
                     // While the process ran, the events were changed: a generation is before the list.
@@ -97,11 +106,13 @@ impl RecordedProcess {
                     let list = if list == b"all" { b"-" } else { list };
                     let set = EventSet::parse(list, &mut |_| {});
                     self.knowledge.is_partial |= leaves_locks_out(&set);
+                    // An empty list is that of a program of which nothing is there, or of one that was changed since.
+                    let misses = |needed: &[(u8, &[u8])]| !list.is_empty() && !contains(&set, needed);
+                    self.knowledge.misses_waits |= misses(&LOCK_EVENTS) || misses(&DEADLOCK_EVENTS);
+                    self.knowledge.misses_ends |= misses(&END_EVENTS);
+                    self.knowledge.misses_threads |= misses(&THREAD_EVENTS);
                     let mut needed = LOCK_EVENTS.iter().chain(&ORDER_EVENTS);
-                    let is_recorded = |(category, numbers): &(u8, &[u8])| {
-                        numbers.iter().all(|number| set.contains_numbers(*category, *number))
-                    };
-                    self.knowledge.is_selective |= !needed.all(is_recorded);
+                    self.knowledge.is_selective |= !needed.all(|needed| contains(&set, &[*needed]));
                     self.knowledge.misses_conds |= leaves_conds_out(&set);
                     self.knowledge.misses_cancels |= !set.contains_numbers(CANCEL.0, CANCEL.1);
                     self.leaves_ends_out |= !set.contains(id::PROC_EXIT);
@@ -162,6 +173,13 @@ impl RecordedProcess {
     pub fn code(&self, image: u32, address: u64, time: u64) -> CodeAddress<'_> {
         self.program(image).map_or(CodeAddress::Unknown(address), |program| program.maps.find(address, time))
     }
+}
+
+/// Whether a set of recorded events has all of these.
+fn contains(set: &EventSet, needed: &[(u8, &[u8])]) -> bool {
+    let is_recorded =
+        |category: u8, numbers: &[u8]| numbers.iter().all(|number| set.contains_numbers(category, *number));
+    needed.iter().all(|(category, numbers)| is_recorded(*category, numbers))
 }
 
 /// Whether a set of recorded events leaves out acquisitions or releases of locks.
@@ -233,6 +251,30 @@ mod tests {
         }
         for (list, expected) in [("mutex_lock", true), ("-mutex_unlock", true), ("cond", false), ("-thr_self", false)] {
             assert_eq!(leaves_locks_out(&EventSet::parse(list.as_bytes(), &mut |_| {})), expected, "{list}");
+        }
+    }
+
+    #[test]
+    fn waits_that_may_be_part_of_a_deadlock_are_known_by_the_events() {
+        for (events, waits, ends, threads) in [
+            ("all", false, false, false),
+            ("-thr_self:thr_getspecific:user:process", false, false, false),
+            ("thread:mutex:rmutex:rwlock:spin:cond", false, true, false),
+            ("mutex:rmutex:rwlock:spin", true, true, true),
+            ("mutex", true, true, true),
+            ("-thr_join", true, false, false),
+            ("-cond_timedwait", true, false, false),
+            ("-mutex_lock", true, false, false),
+            ("-spin", true, false, false),
+            ("-barrier:sema", false, true, false),
+            ("-thr_begin", false, false, true),
+            ("", false, false, false),
+            ("\nevents 3 thread", true, true, false),
+        ] {
+            let mut process = RecordedProcess::default();
+            process.add_text(format!("format 1\nevents {events}\n").as_bytes());
+            let Knowledge { misses_waits, misses_ends, misses_threads, .. } = process.knowledge;
+            assert_eq!([misses_waits, misses_ends, misses_threads], [waits, ends, threads], "{events}");
         }
     }
 

@@ -60,6 +60,13 @@ fn buffers_without_their_first_page_are_reported() {
     image.fill(0);
     trace.file(TRBUF, &image);
     assert_eq!(trace.cat(&[]), (record_lines(0..2, 2), String::new()));
+    // One that has recorded has a trinfo, too: its host crashed, or the file was not copied.
+    let gone = "trace-cat: trbuf.0000001: it is blank; what its process left in it is gone\n";
+    trace.file("trinfo.0000001", "format 1\npid 1\n");
+    for bytes in [&image[..], b""] {
+        trace.file(TRBUF, bytes);
+        assert_eq!(trace.cat(&[]), (record_lines(0..2, 2), gone.to_owned()));
+    }
 }
 
 #[test]

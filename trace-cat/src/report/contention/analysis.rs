@@ -213,7 +213,7 @@ impl Analysis {
             *number += 1;
             let mut state = ObjectState::new(process, address, *number, kind, site);
             state.name = self.object_name(process, address);
-            state.may_be_robust = self.processes[process as usize].knowledge.complete_from > 0;
+            state.may_be_robust = kind.can_be_robust() && self.processes[process as usize].knowledge.complete_from > 0;
             self.inherit_sharing(&mut state);
             if self.selection.has_times() {
                 let times = &self.selection.times;
@@ -275,6 +275,7 @@ impl Analysis {
     /// Accounts a hold that ended at `now`, or lasted until then.
     pub fn account_hold(&mut self, object: u32, hold: Hold, now: u64) {
         self.drop_hold(object, hold.holder.thread);
+        self.note_hold_at_fork(object, &hold);
         self.activities.end_hold(hold.holder.thread, object, now);
         if hold.is_recorded && self.selection.overlaps(hold.from, now) {
             let held = self.selection.clip(hold.from, now);
@@ -296,6 +297,7 @@ impl Analysis {
         let now = self.span.map_or(0, |span| span.1);
         for hold in holds {
             self.drop_hold(object, hold.holder.thread);
+            self.note_hold_at_fork(object, hold);
             self.activities.lose_hold(hold.holder.thread, object, now);
             self.objects[object as usize].figures.lost_holds += u64::from(self.is_counting);
             self.missing.releases += u64::from(are_missing);

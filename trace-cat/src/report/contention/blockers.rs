@@ -124,6 +124,11 @@ impl Analysis {
         occupancy.is_exclusive() && occupancy.holds.iter().any(was_seen)
     }
 
+    /// Whether a thread has had what it waits for since this call began: it has left the call by a jump, and acquired that anew.
+    pub fn has_acquired_in(&self, thread: u32, call: &OngoingCall) -> bool {
+        call.mutex.is_none() && call.object.is_some_and(|object| self.has_acquired_since(object, thread, call.entry))
+    }
+
     /// The writers that a reader waits for although other readers hold the rwlock: it is of a kind that prefers writers, because a
     /// lock call is only recorded without its return if a try failed.
     fn preferred_writers(&self, object: u32, call: OngoingCall) -> Vec<u32> {

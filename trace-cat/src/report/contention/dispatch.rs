@@ -66,7 +66,7 @@ impl Analysis {
 
     fn add_trace_record(&mut self, thread: u32, record: &NumericRecord) {
         match (record.event.1, record.which) {
-            (1, 0) => self.begin_gap(thread, record, record.arguments[0]),
+            (1, 0) => self.begin_gap(thread, record.time, record.arguments[0]),
             (2, 0) => self.change_settings(thread, record),
             (4, 0) => {
                 // A release whose record was not written when the thread or the process ended.
@@ -261,7 +261,7 @@ impl Analysis {
             (state.site, state.is_initialised) = (site, site != 0);
             state.has_no_attributes = record.arguments[1] == 0;
             state.has_attributes = !state.has_no_attributes && kind.is_lock();
-            state.may_be_robust = matches!(kind, Mutex | Rmutex) && record.arguments[1] != 0;
+            state.may_be_robust = kind.can_be_robust() && record.arguments[1] != 0;
             state.may_be_held_elsewhere = may_be_for_processes(kind, &record.arguments);
             if state.figures.calls > 1
                 && let Some(order) = &mut self.order

@@ -80,6 +80,12 @@ pub struct Knowledge {
     pub is_selective: bool,
     /// Waits for conditions, which release mutexes and acquire them, are not recorded.
     pub misses_conds: bool,
+    /// Some waits that may be part of a deadlock are not recorded: calls on locks, waits for conditions, joins or pthread_once.
+    pub misses_waits: bool,
+    /// Ends of threads, or waits for semaphores or barriers, are not recorded.
+    pub misses_ends: bool,
+    /// There may be threads without a record, and ends of threads have none.
+    pub misses_threads: bool,
     /// Cancellations, which end waits, are not recorded.
     pub misses_cancels: bool,
     /// Which boot and PID namespace LWPs are numbered in: equal where that is the same.

@@ -9,7 +9,7 @@
 use super::analysis::Analysis;
 use super::holds::Hold;
 use super::object_state::ObjectKind;
-use super::tables::{LockByFork, OwnerByFork};
+use super::tables::{LockByFork, OngoingCall, OwnerByFork};
 
 impl Analysis {
     /// Takes the owner of a lock, as the thread of a child saw it that begins to wait. Returns whether the lock is certainly the child's
@@ -45,24 +45,39 @@ impl Analysis {
         }
     }
 
-    /// Whether a child's lock may be held by a thread that it does not have: no thread of it has had the lock, and one of an ancestor may
-    /// have had it at the fork.
-    pub fn may_be_left_behind(&self, object: u32) -> bool {
+    /// Whether a child's lock, for which a thread waits in this call, may be held by a thread that the child does not have: one of an
+    /// ancestor may have had it at the fork, and nothing that threads of the child did with it since shows that nobody has.
+    pub fn may_be_left_behind(&self, object: u32, call: &OngoingCall) -> bool {
         let state = &self.objects[object as usize];
         let is_anew = state.number > 1 || state.is_initialised || state.has_no_attributes;
-        if is_anew || state.occupancy.changed_at() > 0 || !state.kind.is_copied_by_fork() {
+        // A thread that has read has had no writer beside it, but maybe readers, which only keep a writer waiting.
+        let waits_for_readers = state.kind == ObjectKind::Rwlock && call.event == (5, 3);
+        let was_free = match waits_for_readers {
+            true => state.occupancy.acquired_at() > 0,
+            false => state.occupancy.changed_at() > 0,
+        };
+        if is_anew || was_free || !state.kind.is_copied_by_fork() {
             return false;
         }
-        let may_have_had_it = |ancestor: u32| {
+        let mut child = state.process;
+        self.line_of(state.process).skip(1).any(|ancestor| {
+            let forking = self.first_tid(std::mem::replace(&mut child, ancestor));
             let Some(known) = self.object_at(ancestor, state.address).map(|known| &self.objects[known as usize]) else {
                 return false;
             };
             let forked_at = self.fork_from(state.process, ancestor);
             let is_released_since = known.last_release.is_some_and(|release| release.time >= forked_at);
-            known.kind == state.kind
-                && (is_released_since || known.occupancy.holds.iter().any(|hold| hold.from < forked_at))
-        };
-        self.line_of(state.process).skip(1).any(may_have_had_it)
+            // What the thread that forked had, the child has had itself.
+            let is_left =
+                |hold: &Hold| hold.from < forked_at && Some(self.threads[hold.holder.thread as usize].tid) != forking;
+            known.kind == state.kind && (is_released_since || known.occupancy.holds.iter().any(is_left))
+        })
+    }
+
+    /// The pthread_t of the first thread of a process, which is that of the thread which forked it.
+    fn first_tid(&self, process: u32) -> Option<u64> {
+        let first = *self.processes[process as usize].threads.first()?;
+        Some(self.threads[first as usize].tid)
     }
 
     /// Takes whether threads of a child's ancestors may not have a lock any more that they had when they forked it.
@@ -95,6 +110,8 @@ impl Analysis {
     pub fn settle_lock_by_fork(&mut self, lock: LockByFork) {
         let state = &mut self.objects[lock.object as usize];
         (state.may_be_held_elsewhere, state.has_attributes) = (false, false);
+        // The wait may have been taken for one that shows a lock of two processes.
+        self.shared_locks.remove(&lock.object);
         let owner = match lock.owner {
             OwnerByFork::FirstThread(owner) => {
                 self.objects[lock.object as usize].occupancy.set_doubt(owner, false);
@@ -117,7 +134,7 @@ impl Analysis {
         let parent = self.processes[process as usize].parent?;
         let first = *self.processes[process as usize].threads.first()?;
         let forking = *self.thread_of_lwp.get(&(parent, lwp))?;
-        let has_forked = self.threads[forking as usize].tid == self.threads[first as usize].tid;
+        let has_forked = Some(self.threads[forking as usize].tid) == self.first_tid(process);
         let may_be_it = |ancestor: u32| match self.is_of_kind(ancestor, object) {
             Some(is_of_kind) => is_of_kind,
             None => {
@@ -147,13 +164,29 @@ impl Analysis {
     }
 
     /// Whether a lock was initialised in its process or in an ancestor, so that it is none for several processes.
-    fn was_initialised_without_attributes(&self, object: u32) -> bool {
+    pub fn was_initialised_without_attributes(&self, object: u32) -> bool {
         let (address, kind) = self.objects[object as usize].identity();
         let is_so = |process: u32| {
             let known = self.object_at(process, address).map(|known| &self.objects[known as usize]);
             known.is_some_and(|known| known.kind == kind && known.has_no_attributes)
         };
         self.line_of(self.objects[object as usize].process).any(is_so)
+    }
+
+    /// Notes since when a thread has had a lock that it releases, if it had it when a child was forked: the child has a copy of its word.
+    pub fn note_hold_at_fork(&mut self, object: u32, hold: &Hold) {
+        let state = &self.objects[object as usize];
+        let process = &mut self.processes[state.process as usize];
+        if hold.from <= process.last_fork && state.kind.is_copied_by_fork() {
+            let since = process.held_at_forks.entry((object, hold.holder.thread)).or_insert(hold.from);
+            *since = hold.from.min(*since);
+        }
+    }
+
+    /// Whether a thread of an ancestor may have had a lock of its process when that forked a child, which had left it at a time.
+    pub fn may_have_had_at_fork(&self, object: u32, thread: u32, forked_at: u64) -> bool {
+        let process = &self.processes[self.objects[object as usize].process as usize];
+        process.held_at_forks.get(&(object, thread)).is_some_and(|since| *since < forked_at)
     }
 
     /// A process and its ancestors, the nearest first.
@@ -167,5 +200,10 @@ impl ObjectKind {
     pub fn is_copied_by_fork(self) -> bool {
         use ObjectKind::{Mutex, Rmutex, Rwlock, Spin};
         matches!(self, Mutex | Rmutex | Rwlock | Spin)
+    }
+
+    /// Whether there are such objects that go to the next one who waits when their owner ends.
+    pub fn can_be_robust(self) -> bool {
+        matches!(self, ObjectKind::Mutex | ObjectKind::Rmutex)
     }
 }

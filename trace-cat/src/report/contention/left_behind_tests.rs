@@ -50,6 +50,30 @@ fn whom_a_child_waits_for_is_not_known_where_it_has_never_had_the_lock() {
     assert_eq!(found(&lines(&[&lock(26, 21, &[16]), unlocked])), 0, "it has had it");
 }
 
+/// Readers that a child does not have keep its writers waiting, also when others of its own have read meanwhile.
+#[test]
+fn a_child_that_has_read_may_wait_for_readers_that_its_parent_did_not_fork() {
+    const READS: [RecordLine; 2] = [(10, 2, "5:2:1", &[16]), (10, 2, "5:2:2", &[0, 0, 1])];
+    let by = |thread: u32, time: u64| READS.map(|(_, _, event, arguments)| (time, thread, event, arguments));
+    let unlocks = |thread: u32, time: u64| -> [RecordLine<'static>; 1] { [(time, thread, "5:4:0", &[16, 0, 0])] };
+    let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])];
+    let found = |before: &[&[RecordLine<'static>]], between: &[&[RecordLine<'static>]], waits: &'static str| {
+        let (_, graph) = analysed(&lines(&[&lines(before), fork, &lines(between), &[(40, 21, waits, &[16])]]));
+        graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).sum::<usize>()
+    };
+    let (other, own, own_read) = (by(2, 10), by(1, 11), by(21, 30));
+    let (child_unlocks, written) = (unlocks(21, 31), [(30, 21, "5:3:1", &[16][..]), (30, 21, "5:3:2", &[0, 0])]);
+    assert_eq!(found(&[&other], &[&own_read, &child_unlocks], "5:3:1"), 1);
+    assert_eq!(found(&[&other, &own], &[&child_unlocks], "5:3:1"), 1, "it gives back what it has of its parent's");
+    assert_eq!(found(&[&own], &[&child_unlocks], "5:3:1"), 0, "the thread that forked was the only reader");
+    assert_eq!(found(&[&other], &[&written, &child_unlocks], "5:3:1"), 0, "who has written was alone");
+    assert_eq!(found(&[&other], &[&own_read, &child_unlocks], "5:2:1"), 0, "readers do not wait for readers");
+    let parent_unlocks = unlocks(2, 25);
+    assert_eq!(found(&[&other], &[&parent_unlocks, &own_read, &child_unlocks], "5:3:1"), 1);
+    let before_the_fork = unlocks(2, 15);
+    assert_eq!(found(&[&other, &before_the_fork], &[&own_read, &child_unlocks], "5:3:1"), 0);
+}
+
 /// What is found of records where the locks that a child found locked are static variables, or where nobody knows their memory.
 fn found_of_memory(
     records: &[RecordLine<'static>],
@@ -174,4 +198,19 @@ fn what_a_child_may_unlock_its_parent_may_get_again() {
     // What the parent has taken after the fork the child does not have.
     let anew: &[RecordLine] = &[(23, 1, "2:4:0", &[16, 0, 0]), (24, 1, "2:2:1", &[16]), (24, 1, "2:2:2", &[0, 0])];
     assert_eq!(with_attributes(&[fork, anew, again, unlocks], false), (vec![vec![1]], 0, 0));
+}
+
+/// A child's static lock is its own, also where the parent's thread that had it has locked the parent's again.
+#[test]
+fn who_waits_for_a_copy_does_not_wait_for_the_owner_of_the_original() {
+    let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])];
+    let again = [&[(25, 2, "2:4:0", &[16, 0, 0][..])], &lock(26, 2, &[16])[..]].concat();
+    let shared: &[RecordLine] = &[(5, 1, "2:1:0", &[56, 99, 0, 0])];
+    let waits: &[RecordLine] = &[(30, 2, "2:2:1", &[56, 0, 0, 21]), (31, 21, "2:2:1", &[16, 0, 0, 2])];
+    let records = lines(&[shared, &lock(10, 2, &[16]), fork, &again, &lock(28, 21, &[56]), waits]);
+    assert_eq!(found_of_memory(&records, Knowledge::default(), true), (vec![], vec![(2, 21), (21, 2)]));
+    // Nobody had it at the fork, as if it were shared: but it is not, and its word has another process's owner by chance.
+    let later = lines(&[shared, &lock(8, 1, &[16]), &[(9, 1, "2:4:0", &[16, 0, 0])], fork, &lock(26, 2, &[16])]);
+    let later = lines(&[&later, &lock(28, 21, &[56]), waits]);
+    assert_eq!(found_of_memory(&later, Knowledge::default(), true), (vec![], vec![(2, 21), (21, 2)]));
 }

@@ -148,6 +148,7 @@ impl Analysis {
             knowledge,
             complete_from: knowledge.complete_from,
             gaps: 0,
+            lacks_newest: false,
             threads: Vec::new(),
             records: 0,
             lost: 0,
@@ -157,6 +158,8 @@ impl Analysis {
             exec: None,
             fork_holds: Default::default(),
             fork_returns: Default::default(),
+            last_fork: 0,
+            held_at_forks: Default::default(),
         });
         let process = self.processes.len() as u32 - 1;
         self.process_of_pid.insert(pid, process);
@@ -211,62 +214,6 @@ impl Analysis {
         self.execs -= u32::from(self.processes[process as usize].exec.take().is_some());
     }
 
-    /// Adds the records that processes lost before they died, which no loss record counts, by process ID. Nobody knows when they
-    /// were lost: what was held is judged by [`Knowledge::complete_from`].
-    pub fn add_unreported_losses(&mut self, losses: &[(u32, u64)]) {
-        for (pid, lost) in losses {
-            if let Some(&process) = self.process_of_pid.get(pid) {
-                self.processes[process as usize].lost += lost;
-            }
-        }
-    }
-
-    /// Corrects the number of records that a process has lost to what it has counted itself: on a full disk it may have had no
-    /// room for all its loss records.
-    pub fn raise_losses(&mut self, pid: u32, lost: u64) {
-        if let Some(&process) = self.process_of_pid.get(&pid).filter(|_| lost > 0) {
-            let counted: u64 =
-                self.processes.iter().filter(|program| program.pid == pid).map(|program| program.lost).sum();
-            self.processes[process as usize].lost += lost.saturating_sub(counted);
-        }
-    }
-
-    /// Takes a loss record: what the thread has done since, and what it holds, is not known.
-    pub fn begin_gap(&mut self, thread: u32, record: &NumericRecord, lost: u64) {
-        let process = self.threads[thread as usize].process as usize;
-        self.processes[process].lost += lost;
-        let state = &mut self.threads[thread as usize];
-        (state.knows_holds, state.disables_cancel) = (false, false);
-        for call in std::mem::take(&mut self.threads[thread as usize].open) {
-            self.abandon_call(thread, call);
-        }
-        for object in std::mem::take(&mut self.threads[thread as usize].holds) {
-            let knowledge = self.knowledge_of(object);
-            let state = &mut self.objects[object as usize];
-            let hold = state.occupancy.forget_thread(thread, record.time, knowledge);
-            state.forget_releases();
-            hold.into_iter().for_each(|hold| self.lose_holds(object, &[hold]));
-        }
-        self.activities.log_until(thread, record.time);
-        self.draw(TimelineEvent::Loss { thread, time: record.time, lost });
-        if !self.threads[thread as usize].is_in_gap {
-            self.threads[thread as usize].is_in_gap = true;
-            self.processes[process].gaps += 1;
-        }
-        self.processes[process].knowledge.complete_from = u64::MAX;
-    }
-
-    /// Takes the record of a thread that follows other settings from now on. It may have made calls before that were not recorded,
-    /// and may make others that will not be: that is a gap, which ends with the thread's next record.
-    pub fn change_settings(&mut self, thread: u32, record: &NumericRecord) {
-        let [generation, only_blocked, ..] = record.arguments;
-        let process = self.threads[thread as usize].process as usize;
-        let state = &mut self.processes[process];
-        state.knowledge.only_blocked |= only_blocked != 0;
-        state.changes = state.changes.max(generation);
-        self.begin_gap(thread, record, 0);
-    }
-
     /// Takes the return record of a fork in the parent: what the thread holds then is what the child began with.
     pub fn return_from_fork(&mut self, thread: u32, record: &NumericRecord) {
         self.close_call(thread, record);
@@ -274,6 +221,7 @@ impl Analysis {
         if child != 0 && COPYING_FORKS.contains(&kind) {
             let holds = self.inherited_holds(thread);
             let process = self.threads[thread as usize].process;
+            self.processes[process as usize].last_fork = record.time;
             let known = self.process_of_pid.get(&(child as u32)).copied();
             if known.is_none_or(|known| self.processes[known as usize].parent != Some(process)) {
                 self.processes[process as usize].fork_returns.insert(child as u32, record.time);
@@ -313,7 +261,12 @@ impl Analysis {
 
     /// Takes the entry record of a fork.
     pub fn enter_fork(&mut self, thread: u32, record: &NumericRecord) {
-        self.open_call(thread, record, 0, None, COPYING_FORKS.contains(&record.arguments[0]));
+        let is_copying = COPYING_FORKS.contains(&record.arguments[0]);
+        if is_copying {
+            let process = self.threads[thread as usize].process;
+            self.processes[process as usize].last_fork = record.time;
+        }
+        self.open_call(thread, record, 0, None, is_copying);
     }
 
     /// Takes the first record of a thread.
@@ -340,10 +293,14 @@ impl Analysis {
         let Some(&call) = self.threads[thread as usize].open.last().filter(|call| call.waits) else { return };
         let state = &mut self.threads[thread as usize];
         if state.has_gone_on(&call) {
-            // A thread that has ended is in no outer call either.
-            let kept = if state.has_exited { 0 } else { state.open.len() - 1 };
-            let left = state.open.split_off(kept);
-            left.into_iter().rev().for_each(|call| self.abandon_call(thread, call));
+            if state.has_exited {
+                // It is in no outer call either.
+                let left = std::mem::take(&mut state.open);
+                left.into_iter().rev().for_each(|call| self.abandon_call(thread, call));
+            } else {
+                // The graph of waits still asks whether it may be in it.
+                self.abandon_call(thread, call);
+            }
             return;
         }
         let OngoingCall { event, entry, site, object, .. } = call;

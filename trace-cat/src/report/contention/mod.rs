@@ -37,6 +37,7 @@ mod left_behind;
 mod life_cycle;
 mod lock_nesting;
 mod locks;
+mod losses;
 mod misuse_checks;
 mod moment;
 mod numeric_record;
@@ -79,6 +80,7 @@ pub use call_sites::{OTHER_SITES, SiteState};
 pub use contention_shares::{ContentionShares, ShareKey, WaitCause, WaitSum};
 pub use histogram::{DurationHistogram, DurationSummary};
 pub use holds::Knowledge;
+pub use losses::MissingNewest;
 pub use moment::Moment;
 pub use numeric_record::NumericRecord;
 pub use object_state::{ObjectFigures, ObjectKind, ObjectState};
@@ -86,7 +88,7 @@ pub use table_log::CallSubject;
 pub use tables::{ImageEnd, OngoingCall, ProgramState, ThreadState};
 pub use timeline_event::{HoldInterval, TimelineEvent, WaitInterval};
 pub use wait_blocks::{WaitBlock, WaitBlocks};
-pub use wait_graph::{BlockedThread, ChainEnd, StuckThread, WaitGraph};
+pub use wait_graph::{BlockedThread, ChainEnd, WaitGraph};
 pub use wait_selection::WaitSelection;
 pub use wait_shares::{Holder, WaitShares};
 
@@ -99,11 +101,15 @@ mod condition_wait_tests;
 #[cfg(test)]
 mod destructor_tests;
 #[cfg(test)]
+mod doubtful_wait_tests;
+#[cfg(test)]
 mod futex_call_tests;
 #[cfg(test)]
 mod immediate_locks_tests;
 #[cfg(test)]
 mod left_behind_tests;
+#[cfg(test)]
+mod loss_tests;
 #[cfg(test)]
 mod misuse_tests;
 #[cfg(test)]

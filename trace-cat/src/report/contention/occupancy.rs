@@ -39,7 +39,8 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    fn occupant(&self, knowledge: Knowledge) -> Occupant {
+    /// Who has it now.
+    pub(super) fn occupant(&self, knowledge: Knowledge) -> Occupant {
         match self.holds[..] {
             [] if knowledge.leaves_calls_out() && !knowledge.is_handed_over => Occupant::Unknown,
             [] if self.released_at.is_some_and(|time| time >= knowledge.complete_from) => Occupant::Nobody,
@@ -248,6 +249,7 @@ impl Occupancy {
                 };
             }
             if !self.is_exclusive {
+                self.doubt_readers(now, knowledge);
                 return (Released::NotHeld, lost);
             }
             let is_certain = !knowledge.only_blocked && hold.from >= knowledge.complete_from && hold.is_recorded;

@@ -31,6 +31,8 @@ pub struct ProgramState {
     pub complete_from: u64,
     /// How many of its threads lose records at the moment.
     pub gaps: u32,
+    /// The newest records of its threads were in its own memory in the end, or may have been.
+    pub lacks_newest: bool,
     pub threads: Vec<u32>,
     pub records: u64,
     pub lost: u64,
@@ -45,6 +47,10 @@ pub struct ProgramState {
     pub fork_holds: HashMap<u32, Vec<InheritedHold>, RandomState>,
     /// When forks returned of which the child has no record yet, by its number.
     pub fork_returns: HashMap<u32, u64, RandomState>,
+    /// When a thread last began to fork a child that has a copy of its memory, or returned from that.
+    pub last_fork: u64,
+    /// Since when threads had locks that they had when one forked, by object and thread: the first time of each.
+    pub held_at_forks: HashMap<(u32, u32), u64, RandomState>,
 }
 
 impl ProgramState {
@@ -247,6 +253,13 @@ impl ThreadState {
     pub fn call_with_mutex(&self) -> Option<&OngoingCall> {
         let is_in = |call: &&OngoingCall| !self.has_gone_on(call);
         self.open.last().filter(|call| !self.is_in_gap && is_in(call))
+    }
+
+    /// The innermost call that it has left by a jump, if its records since are none of a signal handler. That need not be so: handlers
+    /// call more than POSIX lets them, such as backtrace(3) or fork(2).
+    pub fn call_before_records(&self) -> Option<&OngoingCall> {
+        let has_left = |call: &&OngoingCall| self.has_gone_on(call);
+        self.open.last().filter(|call| !self.is_in_gap && !self.has_exited && has_left(call))
     }
 
     /// Whether the thread has ended as far as the records show: destructors run after the record of its end, and may wait.

@@ -2,7 +2,7 @@
 
 use super::analysis::Analysis;
 use super::numeric_record::NumericRecord;
-use super::tables::{ImageEnd, OngoingCall};
+use super::tables::OngoingCall;
 
 impl Analysis {
     /// Whether the time limit of a wait for a condition is over, by the last record of the process. A limit of before the call is one of
@@ -10,13 +10,6 @@ impl Analysis {
     pub fn is_at_limit(&self, thread: u32, call: &OngoingCall) -> bool {
         let process = &self.processes[self.threads[thread as usize].process as usize];
         self.limit_of(thread, call).is_some_and(|limit| limit < process.last)
-    }
-
-    /// Whether that is over, as far as is known: of a process that was killed nobody knows when.
-    pub fn may_be_at_limit(&self, thread: u32, call: &OngoingCall) -> bool {
-        let process = &self.processes[self.threads[thread as usize].process as usize];
-        let is_known = process.end != ImageEnd::Unknown && self.limit_of(thread, call).is_some();
-        !is_known || self.is_at_limit(thread, call)
     }
 
     /// The time limit of a wait, in the time of records, if its clock is known.

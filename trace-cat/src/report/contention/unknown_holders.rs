@@ -1,11 +1,12 @@
 //! Waits at the end of which the records do not show whom they are for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::analysis::Analysis;
 use super::running_threads::{ending_thread, has_running_thread};
 use super::tables::{ImageEnd, OngoingCall};
 use super::wait_nodes::Node;
+use super::wait_shares::Occupant;
 
 /// The waits of a process for locks of which nobody knows who holds them, because records are missing.
 #[derive(Debug)]
@@ -26,11 +27,18 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
         let knowledge = analysis.knowledge_of(object);
         let state = &analysis.objects[object as usize];
         let is_doubtful = state.occupancy.holds.iter().any(|hold| hold.is_doubtful());
-        let is_incomplete = knowledge.leaves_calls_out() || knowledge.complete_from > 0 || is_doubtful;
-        // No thread of the process has it, which may wait for another process's.
-        let is_elsewhere = state.occupancy.holds.is_empty() && analysis.may_be_elsewhere(object);
-        let is_left_behind = call.waits && analysis.may_be_left_behind(object);
-        if !is_elsewhere && !is_left_behind && (!is_incomplete || state.occupancy.is_free(knowledge)) {
+        let has_readers = !state.occupancy.holds.is_empty() && !state.occupancy.is_exclusive();
+        let is_incomplete = match has_readers && call.event == (5, 3) {
+            true => state.occupancy.occupant(knowledge) == Occupant::Unknown,
+            false => knowledge.leaves_calls_out() || knowledge.complete_from > 0 || is_doubtful,
+        };
+        // No thread of the process has it, which may wait for another process's; or such a one may read beside those of the process.
+        let may_be_others = state.occupancy.holds.is_empty() || has_readers && call.event == (5, 3);
+        let is_elsewhere = may_be_others && analysis.may_be_elsewhere(object);
+        let is_left_behind = call.waits && analysis.may_be_left_behind(object, &call);
+        // That nobody has had a lock of a futex since its last release shows only where a wait for it ends.
+        let is_free = state.occupancy.is_free(knowledge) && !is_futex_wait(&call);
+        if !is_elsewhere && !is_left_behind && (!is_incomplete || is_free) {
             continue;
         }
         let process = analysis.threads[thread as usize].process;
@@ -48,6 +56,33 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
         }
     }
     unknown
+}
+
+/// The waits for conditions with a time limit, of threads that others wait for: each needs its mutex when that is over, and one of those
+/// that wait for it may have that.
+pub fn awaited_timed_waits(analysis: &Analysis, nodes: &HashMap<u32, Node>) -> Vec<(u32, OngoingCall)> {
+    let awaited: HashSet<u32> = nodes.values().flat_map(|node| &node.blockers).copied().collect();
+    let timed_wait = |thread: u32| {
+        let call = analysis.threads[thread as usize].certain_call()?;
+        let may_need_mutex = matches!(call.event, (3, 5 | 30)) && call.mutex.is_some() && call.woken.is_none();
+        may_need_mutex.then_some((thread, OngoingCall { needs_mutex: true, ..*call }))
+    };
+    awaited.into_iter().filter(|thread| !nodes.contains_key(thread)).filter_map(timed_wait).collect()
+}
+
+/// The waits for locks that programs make of futexes: who takes a free one makes no call.
+pub fn waits_for_futex_locks(analysis: &Analysis) -> Vec<(u32, OngoingCall)> {
+    let wait = |thread: u32| {
+        let state = &analysis.threads[thread as usize];
+        let is_there = analysis.processes[state.process as usize].end != ImageEnd::Exec;
+        let call = *state.certain_call().filter(|call| is_there && is_futex_wait(call))?;
+        analysis.is_contention(&call).then_some((thread, call))
+    };
+    (0..analysis.threads.len() as u32).filter_map(wait).collect()
+}
+
+fn is_futex_wait(call: &OngoingCall) -> bool {
+    call.waits && call.event.0 == 10
 }
 
 /// The calls of pthread_once that run a routine or wait for one, and nobody knows which, by process.

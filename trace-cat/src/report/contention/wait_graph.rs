@@ -11,7 +11,9 @@ use std::collections::{HashMap, HashSet};
 use super::analysis::Analysis;
 use super::running_threads::{ending_thread, has_running_thread, is_idle};
 use super::tables::{ImageEnd, OngoingCall};
-use super::unknown_holders::{UnknownHolders, unknown_holders, unknown_routines};
+use super::unknown_holders::{
+    UnknownHolders, awaited_timed_waits, unknown_holders, unknown_routines, waits_for_futex_locks,
+};
 use super::wait_nodes::{Node, node, shortest_cycle};
 
 /// A thread in a call that does not return.
@@ -48,7 +50,7 @@ impl StuckThread {
     /// The wait for a condition at the end of the chain, if there is one, as one for its mutex, which it needs to return.
     fn needed_mutex(&self) -> Option<(u32, OngoingCall)> {
         match self.end {
-            ChainEnd::Idle(thread, call) if call.mutex.is_some() => {
+            ChainEnd::Idle(thread, call) | ChainEnd::Cancelled(thread, call) if call.mutex.is_some() => {
                 Some((thread, OngoingCall { needs_mutex: true, ..call }))
             }
             _ => None,
@@ -63,8 +65,12 @@ pub enum ChainEnd {
     Ended(u32),
     /// A thread that is ending, or has ended: after the record of that its own destructors may run.
     Ending(u32),
+    /// A thread that has ended with a mutex that may be robust: then the next one gets it.
+    Robust(u32),
     /// A thread that was cancelled in this call, which it leaves if it lets itself be cancelled.
     Cancelled(u32, OngoingCall),
+    /// A thread that waited for a condition, semaphore or barrier, in this call, and may have left it by a jump.
+    Left(u32, OngoingCall),
     /// A thread that waits for a condition, semaphore or barrier, in this call.
     Idle(u32, OngoingCall),
     /// A deadlock.
@@ -76,7 +82,8 @@ pub enum ChainEnd {
 impl ChainEnd {
     /// Whether whom a chain leads to stays there for certain.
     fn is_certain(&self) -> bool {
-        !matches!(self, ChainEnd::Ending(_) | ChainEnd::Cancelled(..))
+        use ChainEnd::{Cancelled, Ending, Left, Robust};
+        !matches!(self, Ending(_) | Robust(_) | Cancelled(..) | Left(..))
     }
 }
 
@@ -87,7 +94,7 @@ pub struct WaitGraph {
     pub moment: Option<u64>,
     pub deadlocks: Vec<Vec<BlockedThread>>,
     pub stuck: Vec<StuckThread>,
-    /// The threads that are stuck if a thread that is ending has ended, or one that was cancelled stays in its wait.
+    /// The threads that are stuck if a thread that is ending has ended, or one that was cancelled or may have left its wait is in it.
     pub perhaps_stuck: Vec<StuckThread>,
     /// The waits for locks whose holders are missing in the records, by process.
     pub unknown_holders: Vec<UnknownHolders>,
@@ -137,8 +144,18 @@ impl WaitGraph {
         let is_alone = |thread: &&u32| nodes[*thread].blockers.is_empty() && nodes[*thread].left_behind.is_none();
         let alone = threads.iter().filter(is_alone).map(|thread| (*thread, nodes[thread].call));
         // Who has the mutex of a condition may be one of those that wait for its waiter.
-        let mut needed: Vec<(u32, OngoingCall)> = graph.stuck.iter().filter_map(StuckThread::needed_mutex).collect();
+        let all_stuck = graph.stuck.iter().chain(&graph.perhaps_stuck);
+        let mut needed: Vec<(u32, OngoingCall)> = all_stuck.filter_map(StuckThread::needed_mutex).collect();
         needed.extend(awaited_timed_waits(analysis, &nodes));
+        needed.extend(waits_for_futex_locks(analysis));
+        // Beside the readers that are known there may be others, for one of which a writer waits in a circle.
+        let is_stuck = |thread: u32| graph.stuck.iter().any(|stuck| stuck.thread == thread);
+        let waits_for_readers = |thread: &&u32| {
+            let node = &nodes[*thread];
+            let is_writer = node.call.event == (5, 3) && !node.blockers.is_empty();
+            is_writer && !in_cycle.contains_key(*thread) && !is_stuck(**thread)
+        };
+        needed.extend(threads.iter().filter(waits_for_readers).map(|thread| (*thread, nodes[thread].call)));
         needed.sort_unstable_by_key(|(thread, _)| *thread);
         needed.dedup_by_key(|(thread, _)| *thread);
         let alone: Vec<(u32, OngoingCall)> = alone.collect();
@@ -158,7 +175,7 @@ impl WaitGraph {
         let wanted = |call: &OngoingCall| call.object.into_iter().chain(call.needed_mutex());
         let in_deadlocks = blocked.flat_map(move |blocked| blocked.holds.iter().copied().chain(wanted(&blocked.call)));
         let last_call = |stuck: &StuckThread| match stuck.end {
-            ChainEnd::Idle(_, call) => call.object,
+            ChainEnd::Idle(_, call) | ChainEnd::Left(_, call) => call.object,
             _ => None,
         };
         let of_stuck = self
@@ -225,18 +242,6 @@ impl WaitGraph {
         }
         self.unknown_routines.retain(|(thread, call)| is_wanted(*thread, call));
     }
-}
-
-/// The waits for conditions whose time limit may be over, of threads that others wait for: each needs its mutex then.
-fn awaited_timed_waits(analysis: &Analysis, nodes: &HashMap<u32, Node>) -> Vec<(u32, OngoingCall)> {
-    let awaited: HashSet<u32> = nodes.values().flat_map(|node| &node.blockers).copied().collect();
-    let timed_wait = |thread: u32| {
-        let call = analysis.threads[thread as usize].certain_call()?;
-        let may_need_mutex = matches!(call.event, (3, 5 | 30)) && call.mutex.is_some() && call.woken.is_none();
-        (may_need_mutex && analysis.may_be_at_limit(thread, call))
-            .then_some((thread, OngoingCall { needs_mutex: true, ..*call }))
-    };
-    awaited.into_iter().filter(|thread| !nodes.contains_key(thread)).filter_map(timed_wait).collect()
 }
 
 /// The threads of a cycle with what they wait for and hold.
@@ -337,9 +342,13 @@ impl Chains<'_> {
         }
         let mut ends = blockers.iter().map(|blocker| {
             let end = self.ends.get(blocker).copied().flatten();
-            let is_its_end =
-                |end: &ChainEnd| matches!(end, ChainEnd::Ended(it) | ChainEnd::Ending(it) if it == blocker);
-            end.filter(|end| !is_its_end(end) || self.is_lost(&node.call))
+            match end {
+                // The end of another one in the chain is a fact.
+                Some(ChainEnd::Ended(it)) if it == *blocker && self.may_be_robust(&node.call) => {
+                    Some(ChainEnd::Robust(it))
+                }
+                end => end,
+            }
         });
         let first = ends.next()??;
         let others: Vec<ChainEnd> = ends.collect::<Option<_>>()?;
@@ -347,9 +356,9 @@ impl Chains<'_> {
         Some(others.into_iter().find(|end| !end.is_certain()).unwrap_or(first))
     }
 
-    /// Whether an object stays with a thread that has ended. A robust mutex goes to the next owner.
-    fn is_lost(&self, call: &OngoingCall) -> bool {
-        call.object.is_none_or(|object| !self.analysis.objects[object as usize].may_be_robust)
+    /// Whether a call waits for a mutex that goes to the next one if its owner ends.
+    fn may_be_robust(&self, call: &OngoingCall) -> bool {
+        call.object.is_some_and(|object| self.analysis.objects[object as usize].may_be_robust)
     }
 }
 
@@ -363,7 +372,11 @@ fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
     if let Some(call) = state.cancelled_wait() {
         return Some(ChainEnd::Cancelled(thread, *call));
     }
-    let call = *state.certain_call().filter(|call| is_idle(call))?;
+    let last_call = state.call_with_mutex().or_else(|| state.call_before_records());
+    let call = *last_call.filter(|call| is_idle(call) && !state.may_be_cancelled_in(call))?;
+    if state.may_have_left(&call) {
+        return Some(ChainEnd::Left(thread, call));
+    }
     if call.event != (7, 2) {
         return Some(ChainEnd::Idle(thread, call));
     }

@@ -9,9 +9,15 @@ use crate::report::trace_names::event_name;
 pub fn chain_end_text(view: &ReportView, end: &ChainEnd) -> Vec<String> {
     match *end {
         ChainEnd::Ended(thread) => vec![format!("{} has ended", thread_label(view, thread))],
+        ChainEnd::Robust(thread) => {
+            vec![format!("{} has ended, and the mutex may be robust", thread_label(view, thread))]
+        }
         ChainEnd::Ending(thread) => vec![format!("{} is ending", thread_label(view, thread))],
         ChainEnd::Cancelled(thread, call) => {
             vec![format!("{} was cancelled in {}", thread_label(view, thread), event_name(call.event))]
+        }
+        ChainEnd::Left(thread, call) => {
+            vec![format!("{} was in {}, or is", thread_label(view, thread), event_name(call.event))]
         }
         ChainEnd::Deadlock(thread) => vec![format!("{} is in a deadlock", thread_label(view, thread))],
         ChainEnd::LeftBehind(thread) => {

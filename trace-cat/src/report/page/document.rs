@@ -221,20 +221,25 @@ impl<'a> Document<'a> {
         let mut entries = Vec::new();
         for process in &analysis.processes {
             let pid = Some(process.pid);
-            if process.lost > 0 {
-                entries.push(entry("lost", pid, None, Some(process.lost)));
+            if process.lost > 0 || process.lacks_newest {
+                // Of what nobody can read nobody knows how much it is.
+                let count = Some(process.lost).filter(|_| !process.lacks_newest);
+                entries.push(entry("lost", pid, None, count));
             }
             if process.changes > 0 {
                 entries.push(entry("changed", pid, None, Some(process.changes)));
             }
-            if process.complete_from > 0 {
+            let recorded = self.view.recorded.get(&process.pid);
+            // What is complete from no time on may have no rings, but losses.
+            let has_ring = process.complete_from < u64::MAX || recorded.is_none_or(|recorded| recorded.ring.is_some());
+            if process.complete_from > 0 && has_ring {
                 let until = (process.complete_from < u64::MAX).then(|| self.time(process.complete_from));
                 entries.push(entry("ring", pid, until, None));
             }
             if process.knowledge.only_blocked {
                 entries.push(entry("level", pid, None, None));
             }
-            if process.knowledge.is_partial {
+            if process.knowledge.is_partial || process.knowledge.misses_waits {
                 entries.push(entry("events", pid, None, None));
             }
         }
@@ -266,7 +271,12 @@ impl<'a> Document<'a> {
         }
         let perhaps_stuck = graph.perhaps_stuck.iter();
         entries.extend(perhaps_stuck.map(|stuck| {
-            let kind = if matches!(stuck.end, ChainEnd::Cancelled(..)) { "cancelled" } else { "ending" };
+            let kind = match stuck.end {
+                ChainEnd::Cancelled(..) => "cancelled",
+                ChainEnd::Left(..) => "left",
+                ChainEnd::Robust(_) => "robust",
+                _ => "ending",
+            };
             wait(kind, of_thread(stuck.thread), Some(stuck.call.entry), None)
         }));
         entries

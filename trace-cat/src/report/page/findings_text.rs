@@ -124,19 +124,8 @@ fn more(count: usize, text: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::write_document;
     use super::super::sample_view::{INFO, SampleView};
     use super::*;
-
-    fn document(sample: &SampleView) -> serde_json::Value {
-        let mut text = Vec::new();
-        let write = |bytes: &[u8]| {
-            text.extend_from_slice(bytes);
-            Ok(())
-        };
-        write_document(&sample.view(), write).unwrap();
-        serde_json::from_slice(&text).unwrap()
-    }
 
     fn page(sample: &SampleView) -> String {
         let mut text = String::new();
@@ -160,7 +149,7 @@ mod tests {
         .concat();
         let objects = |lines: &str| {
             let sample = SampleView::new(lines, INFO);
-            let misuse = &document(&sample)["misuse"][0];
+            let misuse = &sample.document()["misuse"][0];
             (page(&sample), misuse["object"].clone(), misuse["count"].clone(), misuse["objects"].clone())
         };
         let (text, object, count, number) = objects(&two);
@@ -188,7 +177,7 @@ mod tests {
     fn a_deadlock_that_is_not_certain_is_what_is_missing() {
         let certain = circle("");
         assert!(page(&certain).contains("Deadlock of 2 threads"));
-        assert_eq!(document(&certain)["incomplete"], serde_json::json!([]));
+        assert_eq!(certain.document()["incomplete"], serde_json::json!([]));
         let sample = circle("30:1:04:04:0:0x70:0:0:0:0x1500\n");
         assert!(!page(&sample).contains("\nDeadlock"), "{}", page(&sample));
         let missing = super::super::missing_records::missing_records(&sample.view());
@@ -198,7 +187,7 @@ mod tests {
         let expected = serde_json::json!([{
             "kind": "jump", "pid": 1, "thread": 1, "from": 10, "until": null, "count": 2
         }]);
-        assert_eq!(document(&sample)["incomplete"], expected);
+        assert_eq!(sample.document()["incomplete"], expected);
     }
 
     /// Each thread waits for a mutex whose acquisition a ring has overwritten, and none of its process runs.
@@ -214,7 +203,7 @@ mod tests {
         let line = "process 1: who holds what 2 threads wait for at the end; no other thread of it runs";
         assert_eq!(missing, [line]);
         let kinds = |sample: &SampleView| -> Vec<serde_json::Value> {
-            document(sample)["incomplete"].as_array().unwrap().iter().map(|entry| entry["kind"].clone()).collect()
+            sample.document()["incomplete"].as_array().unwrap().iter().map(|entry| entry["kind"].clone()).collect()
         };
         assert_eq!(kinds(&sample), ["ring", "holder"]);
         sample = SampleView::with_knowledge(&(lines.to_owned() + "30:3:02:03:0:0x70:0:0:0:0x1500\n"), INFO, ring);

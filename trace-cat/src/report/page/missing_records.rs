@@ -24,6 +24,11 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
     }
     lost.into_iter().for_each(|(pid, count)| add(pid, format!("{count} records were lost")));
     for process in &analysis.processes {
+        if process.lacks_newest {
+            let why =
+                "its newest records may be missing: its buffers were in its own memory, which nobody else can read";
+            add(process.pid, why.to_owned());
+        }
         if process.changes > 0 {
             add(process.pid, "what is recorded was changed while it ran (trace-cat set)".to_owned());
         }
@@ -35,6 +40,8 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
         recorded.reasons().for_each(|note| add(pid, note.clone()));
         if recorded.knowledge.is_partial {
             add(pid, "some calls on locks were not recorded (THR_TRACE_EVENTS)".to_owned());
+        } else if recorded.knowledge.misses_waits {
+            add(pid, "some calls that may be part of a deadlock were not recorded (THR_TRACE_EVENTS)".to_owned());
         }
     }
     for unknown in view.graph.unknown_holders.iter().filter(|unknown| !unknown.waits.is_empty()) {
@@ -73,12 +80,18 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
     lines.extend(view.graph.undecided.iter().map(|circle| undecided_deadlock(view, circle)));
     let mut behind: BTreeMap<u32, (usize, &ChainEnd)> = BTreeMap::new();
     for stuck in &view.graph.perhaps_stuck {
-        if let ChainEnd::Ending(last) | ChainEnd::Cancelled(last, _) = stuck.end {
+        use ChainEnd::{Cancelled, Ending, Left, Robust};
+        if let Ending(last) | Robust(last) | Cancelled(last, _) | Left(last, _) = stuck.end {
             behind.entry(last).or_insert((0, &stuck.end)).0 += 1;
         }
     }
     lines.extend(behind.into_values().map(|(count, end)| {
-        let how = if matches!(end, ChainEnd::Cancelled(..)) { "may leave that" } else { "may still run destructors" };
+        let how = match end {
+            ChainEnd::Cancelled(..) => "may leave that",
+            ChainEnd::Left(..) => "made records since, maybe after a jump",
+            ChainEnd::Robust(_) => "then who waits gets it",
+            _ => "may still run destructors",
+        };
         format!("whether {} stuck: {}, and {how}", threads_are(count), chain_end_text(view, end).join("; "))
     }));
     lines

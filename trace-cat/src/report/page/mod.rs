@@ -5,6 +5,7 @@ mod chain_end;
 mod csv;
 mod document;
 mod document_sink;
+mod doubts;
 mod findings;
 mod findings_text;
 mod html;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::document::write_document;
 use super::view::ReportView;
 use crate::report::contention::{
     Analysis, AnalysisParts, ContentionShares, Knowledge, NumericRecord, WaitGraph, WaitSelection,
@@ -63,5 +64,16 @@ impl SampleView {
 
     pub fn view(&self) -> ReportView<'_> {
         ReportView::new(&self.analysis, &self.graph, &self.recorded, &self.known, &self.symbols)
+    }
+
+    /// The document of the report.
+    pub fn document(&self) -> serde_json::Value {
+        let mut text = Vec::new();
+        let write = |bytes: &[u8]| {
+            text.extend_from_slice(bytes);
+            Ok(())
+        };
+        write_document(&self.view(), write).unwrap();
+        serde_json::from_slice(&text).unwrap()
     }
 }

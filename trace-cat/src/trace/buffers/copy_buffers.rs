@@ -25,6 +25,7 @@ use spec::names::LWP_MASK;
 
 use super::leftovers::{CopiedBuffers, LeftoverPlaces, ProcessLeftovers};
 use super::live_slot::{LiveSlot, ends, read_range};
+use super::lost_records::LostRecords;
 use super::slots::{SlotEntry, Slots};
 use crate::support::diagnostics::Diagnostics;
 use crate::support::monotonic_clock::monotonic;
@@ -46,9 +47,11 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     let copy = tempfile::tempfile().map_err(temporary_file_error)?;
     let mut groups: BTreeMap<u16, Vec<LiveSlot>> = BTreeMap::new();
     let mut page = [0; PAGE];
+    let mut losses = LostRecords::default();
     let mut slots = Slots::new(file, owner.layout)?;
     while let Some(entry) = slots.next(&mut page)? {
         let SlotEntry::Slot { at, .. } = entry else { continue };
+        losses.add(&page);
         let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
         groups.entry((lwp & LWP_MASK) as u16).or_default().push(LiveSlot { file, at, layout: owner.layout, lwp });
     }
@@ -71,6 +74,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     }
     info!("{}: process {} runs; its buffers are copied", path.display(), owner.pid);
     let leftovers = ProcessLeftovers::new(path, copy, owner, files, Vec::new(), &DescriptorBudget::new(1))?;
+    let leftovers = leftovers.with_losses(losses.complete(file));
     let copied_at = monotonic().saturating_add_signed(owner.realtime_offset);
     Ok(Some(CopiedBuffers { pid: owner.pid, leftovers, ends, copied_at, complete_until }))
 }
@@ -194,7 +198,8 @@ pub fn only_grew(before: &[u8], after: &[u8], region: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spec::buffer::{SlotHeader, pack_range};
+    use crate::testing::trbuf_image::TrbufImage;
+    use spec::buffer::{CONTROL_OFFSET, ControlWords, SlotHeader, pack_range};
     use std::mem::offset_of;
 
     #[test]
@@ -227,5 +232,20 @@ mod tests {
         let mut emptied = EmptiedBuffer::default();
         emptied.note(1000, 0);
         assert_eq!(emptied.end, Some(1000));
+    }
+
+    /// A process counts its losses also where it has stopped recording, so that no record will.
+    #[test]
+    fn what_a_running_process_has_lost_is_known_from_its_header() {
+        let mut image = TrbufImage::with_text(5, "text\n");
+        image.set_lost(0, 4, libc::EFBIG as u32);
+        image.put(CONTROL_OFFSET + offset_of!(ControlWords, lost), &7u64.to_le_bytes());
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trbuf.0000001");
+        std::fs::write(&path, &image.bytes).unwrap();
+        let owner = Owner::parse(&image.bytes[..PAGE]).unwrap();
+        let copied = copy(&path, &File::open(&path).unwrap(), &owner, &Diagnostics::new(drop)).unwrap().unwrap();
+        let ProcessLeftovers { lost, lost_in_all, losing, has_own_memory, .. } = copied.leftovers;
+        assert_eq!((lost, lost_in_all, losing, has_own_memory), (4, 7, vec![5], false));
     }
 }

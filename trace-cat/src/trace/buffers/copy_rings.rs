@@ -36,10 +36,12 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     let mut files: BTreeMap<u16, Vec<LeftoverPlaces>> = BTreeMap::new();
     let mut complete_from = Vec::new();
     let mut page = [0; PAGE];
+    let mut losses = LostRecords::default();
     let mut slots = Slots::new(file, owner.layout)?;
     while let Some(entry) = slots.next(&mut page)? {
         // The last slot is incomplete while the process makes it.
         let SlotEntry::Slot { index, at } = entry else { continue };
+        losses.add(&page);
         let Some(lwp) = buffer::slot_lwp(&page).ok().flatten() else { continue };
         let rings = SlotRings { slot: LiveSlot { file, at, layout: owner.layout, lwp }, copy: &copy };
         let (mut leftovers, mut oldest) = (Vec::new(), Vec::new());
@@ -70,7 +72,7 @@ pub fn copy(path: &Path, file: &File, owner: &Owner, diagnostics: &Diagnostics) 
     }
     info!("{}: process {} runs; its rings are copied", path.display(), owner.pid);
     let leftovers = ProcessLeftovers::new(path, copy, owner, files, complete_from, &DescriptorBudget::new(1))?;
-    let leftovers = ProcessLeftovers { reused_rings: LostRecords::of_header(file).reused_rings, ..leftovers };
+    let leftovers = leftovers.with_losses(losses.complete(file));
     let copied_at = monotonic().saturating_add_signed(owner.realtime_offset);
     Ok(Some(CopiedBuffers { pid: owner.pid, leftovers, ends: before, copied_at, complete_until }))
 }

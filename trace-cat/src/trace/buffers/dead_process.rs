@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use log::info;
-use spec::buffer::{self, Damage, NOTE_ENDED, Owner, PAGE, REGIONS, SLOTS_OFFSET, SlotLayout};
+use spec::buffer::{self, Damage, Owner, PAGE, REGIONS, SLOTS_OFFSET, SlotLayout};
 use spec::names::LWP_MASK;
 
 use super::complete_from;
@@ -71,17 +71,15 @@ pub fn read_leftovers(
         }
     }
     losses.report(path, owner, diagnostics);
-    let LostRecords { records: lost, in_all: lost_in_all, reused_rings, notes, .. } = losses;
-    let has_ended = notes & NOTE_ENDED != 0;
     info!("{}: its process is dead", path.display());
     if in_flight.is_empty() {
         let leftovers = ProcessLeftovers::new(path, file, owner, files, complete_from, &DescriptorBudget::new(0))?;
-        return Ok(ProcessLeftovers { reused_rings, lost, lost_in_all, has_ended, ..leftovers });
+        return Ok(leftovers.with_losses(losses));
     }
     let copy = copy_with(&file, &mut files, in_flight)?;
     let handle = Arc::new(FileHandle::copied(path.to_owned(), &file, copy)?);
-    let Owner { pid, layout, .. } = *owner;
-    Ok(ProcessLeftovers { pid, handle, files, complete_from, reused_rings, layout, lost, lost_in_all, has_ended })
+    let leftovers = ProcessLeftovers::of_handle(handle, owner, files, complete_from);
+    Ok(leftovers.with_losses(losses))
 }
 
 /// Copies the text in `files` to a file that has it at the same places, and adds `lines`, each with the number of its

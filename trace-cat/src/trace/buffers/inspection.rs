@@ -13,7 +13,7 @@ use super::running_process_copy;
 use super::slots::{is_left_blank, read_up_to};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::file_handle::open_if_present;
-use crate::trace::file_names::split_name;
+use crate::trace::file_names::{ProcessFiles, split_name};
 use crate::trace::process_liveness::{has_writer, owner_is_alive};
 
 /// Inspects the trbuf at `path`, which need not exist. Reports what is wrong with it.
@@ -38,6 +38,8 @@ fn try_inspect(path: &Path, diagnostics: &Diagnostics) -> io::Result<ProcessStat
         if is_blank(&page) {
             if !is_left_blank(&file)? {
                 diagnostics.report_damage(path.display(), "its first page is blank; what its process left is not read");
+            } else if has_info(path) {
+                diagnostics.report_damage(path.display(), "it is blank; what its process left in it is gone");
             }
             return Ok(ProcessState::None);
         }
@@ -65,6 +67,12 @@ fn try_inspect(path: &Path, diagnostics: &Diagnostics) -> io::Result<ProcessStat
             Ok(ProcessState::Alive)
         }
     }
+}
+
+/// Whether the process has a trinfo, which it makes once it has recorded something, and its trbuf has a header.
+fn has_info(path: &Path) -> bool {
+    let Some(FileName::Buffers(number)) = split_name(path).1 else { return false };
+    ProcessFiles::of_file(path, number).path(FileName::Info(number)).exists()
 }
 
 fn is_blank(page: &[u8; PAGE]) -> bool {

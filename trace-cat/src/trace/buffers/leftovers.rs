@@ -8,9 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use log::info;
-use spec::buffer::{Owner, SlotLayout};
+use spec::buffer::{NOTE_ENDED, Owner, SlotLayout};
 
 use super::complete_from::CompleteFrom;
+use super::lost_records::LostRecords;
 use crate::trace::file_handle::{DescriptorBudget, FileHandle};
 
 /// What one region holds that is in no record file, as places in the trbuf.
@@ -52,6 +53,10 @@ pub struct ProcessLeftovers {
     pub lost: u64,
     /// Records that were lost, with those that loss records count.
     pub lost_in_all: u64,
+    /// The threads whose newest records are among those that no loss record counts.
+    pub losing: Vec<u32>,
+    /// The process may have records in memory of its own, which nobody else can read.
+    pub has_own_memory: bool,
     /// The process was not killed, but ended by itself, and could not write them.
     pub has_ended: bool,
 }
@@ -69,8 +74,18 @@ impl ProcessLeftovers {
         files.retain(|_, leftovers| !leftovers.is_empty());
         info!("{}: {} regions hold text", path.display(), files.values().map(Vec::len).sum::<usize>());
         let handle = Arc::new(FileHandle::new(path.to_owned(), file, descriptors)?);
+        Ok(ProcessLeftovers::of_handle(handle, owner, files, complete_from))
+    }
+
+    /// What is in the file of `handle`.
+    pub fn of_handle(
+        handle: Arc<FileHandle>,
+        owner: &Owner,
+        files: BTreeMap<u16, Vec<LeftoverPlaces>>,
+        complete_from: Vec<CompleteFrom>,
+    ) -> ProcessLeftovers {
         let Owner { pid, layout, .. } = *owner;
-        Ok(ProcessLeftovers {
+        ProcessLeftovers {
             pid,
             handle,
             files,
@@ -79,8 +94,17 @@ impl ProcessLeftovers {
             layout,
             lost: 0,
             lost_in_all: 0,
+            losing: Vec::new(),
+            has_own_memory: false,
             has_ended: false,
-        })
+        }
+    }
+
+    /// The same with what the process has lost.
+    pub fn with_losses(self, losses: LostRecords) -> ProcessLeftovers {
+        let (has_own_memory, has_ended) = (losses.has_own_memory(), losses.notes & NOTE_ENDED != 0);
+        let LostRecords { records: lost, in_all: lost_in_all, reused_rings, threads: losing, .. } = losses;
+        ProcessLeftovers { lost, lost_in_all, reused_rings, losing, has_own_memory, has_ended, ..self }
     }
 }
 

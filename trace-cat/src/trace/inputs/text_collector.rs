@@ -56,12 +56,36 @@ impl TraceInputs {
         self.running.iter().map(|(_, copied)| copied.complete_until).min()
     }
 
-    /// How many records each process that is gone lost that no loss record counts, by the process ID that its records show.
+    /// What is left of each process, with its ID as its records show it.
+    fn all_leftovers(&self) -> impl Iterator<Item = (u32, &ProcessLeftovers)> {
+        let running = self.running.iter().map(|(process, copied)| (process, &copied.leftovers));
+        let dead = self.dead.iter().map(|(process, leftovers)| (process, leftovers));
+        running.chain(dead).map(|(process, leftovers)| {
+            let host = self.hosts.view(&process.directory);
+            (host.map_or(leftovers.pid, |host| host.shown(leftovers.pid)), leftovers)
+        })
+    }
+
+    /// How many records each process lost that no loss record counts, by the process ID that its records show.
     pub fn unreported_losses(&self) -> Vec<(u32, u64)> {
-        let losing = self.dead.iter().filter(|(_, leftovers)| leftovers.lost > 0);
-        let shown =
-            |process: &ProcessFiles, pid| self.hosts.view(&process.directory).map_or(pid, |host| host.shown(pid));
-        losing.map(|(process, leftovers)| (shown(process, leftovers.pid), leftovers.lost)).collect()
+        let losing = self.all_leftovers().filter(|(_, leftovers)| leftovers.lost > 0);
+        losing.map(|(pid, leftovers)| (pid, leftovers.lost)).collect()
+    }
+
+    /// How many records each process whose buffers were read has lost, with those that loss records count; if any.
+    pub fn losses_in_all(&self) -> Vec<(u32, u64)> {
+        let losing = self.all_leftovers().filter(|(_, leftovers)| leftovers.lost_in_all > 0);
+        losing.map(|(pid, leftovers)| (pid, leftovers.lost_in_all)).collect()
+    }
+
+    /// The processes of which records are missing that are newer than the last that are there: of these threads, or, if it is `None`, of
+    /// all.
+    pub fn missing_newest(&self) -> Vec<(u32, Option<Vec<u32>>)> {
+        let missing = self.all_leftovers().filter_map(|(pid, leftovers)| match leftovers.has_own_memory {
+            true => Some((pid, None)),
+            false => Some((pid, Some(leftovers.losing.clone()))).filter(|_| !leftovers.losing.is_empty()),
+        });
+        missing.collect()
     }
 
     /// Whether the existing file with this number is one of those that are read.

@@ -1,0 +1,158 @@
+//! Waits of which the records do not show for certain whether they are for ever.
+
+use super::Analysis;
+use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, record, undecided, wrong};
+use super::holds::Knowledge;
+use super::owners_elsewhere_tests::ALL;
+use super::wait_graph::{ChainEnd, WaitGraph};
+
+const ONLY_BLOCKED: Knowledge = Knowledge { only_blocked: true, ..ALL };
+
+fn unknown(graph: &WaitGraph) -> usize {
+    graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).sum()
+}
+
+/// A deadlock of threads 1 and 2, the first of which makes more records.
+fn circle_and(more: &[RecordLine<'static>]) -> Vec<RecordLine<'static>> {
+    let waits: &[RecordLine] = &[(20, 1, "2:2:1", &[32]), (21, 2, "2:2:1", &[16]), (22, 3, "2:2:1", &[16])];
+    [&lock(10, 1, &[16])[..], &lock(11, 2, &[32]), waits, more].concat()
+}
+
+/// What a handler calls that prints where a hanging program is, or forks another one, is no proof that it has jumped out of the wait.
+#[test]
+fn a_deadlock_is_in_doubt_where_handlers_make_records() {
+    let found = |more: &[RecordLine<'static>]| {
+        let (analysis, graph) = analysed(&circle_and(more));
+        assert_eq!(wrong(&analysis, &graph), (vec![], vec![]));
+        undecided(&analysis, &graph)
+    };
+    let fork: &[RecordLine] = &[(30, 1, "11:1:1", &[0]), (31, 1, "11:1:2", &[9, 0, 0])];
+    let backtrace: &[RecordLine] = &[(30, 1, "1:38:1", &[96, 0]), (31, 1, "1:38:2", &[0, 0])];
+    let tries: &[RecordLine] = &[(30, 1, "2:3:0", &[48, 0]), (31, 1, "2:4:0", &[48, 0, 0])];
+    let other = lock(30, 1, &[64]);
+    for more in [fork, backtrace, tries, &other, &[(30, 1, "1:16:0", &[])]] {
+        assert_eq!(found(more), [[1, 2]], "{more:?}");
+    }
+    assert_eq!(found(&[(30, 1, "1:2:0", &[0])]), [[0; 0]; 0], "it ends");
+    assert_eq!(found(&[(30, 1, "2:4:0", &[16, 0, 1])]), [[0; 0]; 0], "it has released what the other one waits for");
+    // Who has the lock of its call is not in that.
+    let jumped: &[RecordLine] = &[(10, 1, "2:2:1", &[16]), (20, 1, "2:2:1", &[16]), (21, 1, "2:2:2", &[0, 0])];
+    assert_eq!(undecided(&analysed(jumped).0, &analysed(jumped).1), [[0; 0]; 0]);
+}
+
+#[test]
+fn a_deadlock_of_a_running_process_is_in_doubt_where_a_handler_has_made_records_since() {
+    let mut analysis = Analysis::new(Default::default(), Default::default());
+    let mut moment = super::Moment::new(None, Some(25)).unwrap();
+    for line in circle_and(&[(30, 1, "1:16:0", &[])]) {
+        moment.pass(&mut analysis, &record(line));
+        analysis.add(&record(line));
+    }
+    let last = analysis.finish(&[(1, 40)]);
+    let graph = moment.graph(last, &analysis);
+    assert_eq!((wrong(&analysis, &graph).0, undecided(&analysis, &graph)), (vec![], vec![vec![1, 2]]));
+}
+
+#[test]
+fn who_waits_for_one_that_may_have_left_its_wait_may_be_stuck() {
+    let joins: &[RecordLine] = &[(10, 2, "4:2:1", &[64, 0]), (11, 1, "1:3:1", &[2])];
+    for event in ["4:4:0", "1:16:0"] {
+        let (_, graph) = analysed(&[joins, &[(12, 2, event, &[96, 0, 0])]].concat());
+        let ends: Vec<ChainEnd> = graph.perhaps_stuck.iter().map(|stuck| stuck.end).collect();
+        assert!(matches!(ends[..], [ChainEnd::Left(_, call)] if call.event == (4, 2)), "{event}: {ends:?}");
+    }
+}
+
+/// Thread 1 has an rwlock for reading, for which thread 2 waits to write. Another process's thread may read it, too.
+#[test]
+fn a_writer_may_wait_for_readers_beside_those_that_are_known() {
+    let read: &[RecordLine] = &[(10, 1, "5:2:1", &[16]), (10, 1, "5:2:2", &[0, 0, 1])];
+    let waits: &[RecordLine] = &[(20, 2, "5:3:1", &[16])];
+    let fork: &[RecordLine] = &[(6, 1, "11:1:1", &[0]), (7, 21, "11:2:0", &[1]), (8, 1, "11:1:2", &[20, 0, 0])];
+    let found = |attributes: &'static [u64], between: &[RecordLine<'static>], knowledge: Knowledge| {
+        let lines = [&[(2, 1, "5:1:0", attributes)], between, read, waits].concat();
+        let (analysis, graph) = analysed_with(&lines, knowledge);
+        assert_eq!(wrong(&analysis, &graph), (vec![], vec![]));
+        unknown(&graph)
+    };
+    assert_eq!(found(&[16, 99, 0, 0], fork, ALL), 1);
+    assert_eq!(found(&[16, 0, 0, 0], fork, ALL), 0, "it is for one process");
+    assert_eq!(found(&[16, 0, 0, 0], &[], ALL), 0);
+    // A ring may have overwritten another reader's record.
+    assert_eq!(found(&[16, 0, 0, 0], &[], Knowledge { complete_from: 5, ..ALL }), 1);
+    let written: &[RecordLine] = &[(6, 1, "5:3:1", &[16]), (6, 1, "5:3:2", &[0, 0]), (7, 1, "5:4:0", &[16, 0, 0])];
+    assert_eq!(found(&[16, 0, 0, 0], written, Knowledge { complete_from: 5, ..ALL }), 0, "a writer was alone");
+}
+
+/// Thread 2 joins one that waits for a condition. Whether it has the mutex of that has no record where it did not wait for it.
+#[test]
+fn who_waits_for_a_condition_may_need_the_mutex_of_one_that_waits_for_it() {
+    let cancelled: &[RecordLine] = &[(10, 1, "3:4:1", &[64, 16]), (11, 2, "1:32:0", &[1, 0]), (12, 2, "1:3:1", &[1])];
+    assert_eq!(unknown(&analysed_with(cancelled, ONLY_BLOCKED).1), 1);
+    assert_eq!(unknown(&analysed(cancelled).1), 0, "all that is held is recorded");
+    // The limit is in a thousand seconds.
+    let timed: &[RecordLine] = &[(10, 1, "3:5:1", &[64, 16, 1000, 0]), (12, 2, "1:3:1", &[1])];
+    let running = |knowledge: Knowledge| {
+        let mut analysis = Analysis::new([(1, knowledge)].into(), Default::default());
+        timed.iter().for_each(|line| analysis.add(&record(*line)));
+        unknown(&analysis.finish(&[(1, 50)]))
+    };
+    assert_eq!(running(ONLY_BLOCKED), 1);
+    assert_eq!(running(ALL), 0);
+}
+
+/// Thread 2 waits for what thread 1 had that has ended, as thread 3 knows, who has joined it.
+#[test]
+fn the_end_of_an_owner_makes_others_stuck_unless_its_mutex_may_be_robust() {
+    let found = |init: &[RecordLine<'static>], [call, returns]: [&'static str; 2], knowledge: Knowledge| {
+        let ends: &[RecordLine] = &[
+            (10, 1, call, &[16]),
+            (10, 1, returns, &[0, 0]),
+            (11, 1, "1:2:0", &[0]),
+            (12, 3, "1:3:1", &[1]),
+            (13, 3, "1:3:2", &[1, 0, 0]),
+            (20, 2, call, &[16]),
+        ];
+        let (analysis, graph) = analysed_with(&[init, ends].concat(), knowledge);
+        let perhaps: Vec<ChainEnd> = graph.perhaps_stuck.iter().map(|stuck| stuck.end).collect();
+        (wrong(&analysis, &graph).1, perhaps)
+    };
+    let ring = Knowledge { complete_from: 5, ..ALL };
+    let (mutex, rwlock) = (["2:2:1", "2:2:2"], ["5:3:1", "5:3:2"]);
+    let stuck = (vec![(2, 1)], vec![]);
+    let attributes: &[RecordLine] = &[(2, 1, "2:1:0", &[16, 99, 0, 0])];
+    assert_eq!(found(&[], mutex, ALL), stuck);
+    for (init, knowledge) in [(attributes, ALL), (&[], ring)] {
+        let (certain, perhaps) = found(init, mutex, knowledge);
+        assert!(certain.is_empty() && matches!(perhaps[..], [ChainEnd::Robust(_)]), "{perhaps:?}");
+    }
+    assert_eq!(found(&[], rwlock, ring), stuck, "no rwlock is robust");
+}
+
+/// Who gets a mutex that it has not unlocked shows that others unlock it, also where a ring has overwritten their records.
+#[test]
+fn who_gets_a_lock_again_has_it_from_another_thread() {
+    let again: &[RecordLine] = &[(20, 1, "2:2:1", &[16]), (25, 1, "2:2:2", &[0, 1])];
+    let waits: &[RecordLine] = &[(30, 1, "2:2:1", &[16])];
+    let other: &[RecordLine] = &[(7, 2, "1:39:0", &[2])];
+    let found = |between: &[RecordLine<'static>]| {
+        let ring = Knowledge { complete_from: 8, ..ALL };
+        let (analysis, graph) = analysed_with(&[other, &lock(10, 1, &[16]), between, waits].concat(), ring);
+        (wrong(&analysis, &graph).0, undecided(&analysis, &graph))
+    };
+    assert_eq!(found(&[]), (vec![vec![1]], vec![]));
+    assert_eq!(found(again), (vec![], vec![vec![1]]));
+}
+
+/// Who takes a lock of a futex that is free makes no call: each of two threads may have what the other one waits for.
+#[test]
+fn who_has_a_lock_of_a_futex_is_not_known() {
+    let waits: &[RecordLine] = &[(20, 1, "10:3:1", &[64, 0x86, 0, 0]), (21, 2, "10:3:1", &[128, 0x86, 0, 0])];
+    let unlocks: &[RecordLine] = &[(10, 3, "10:3:1", &[64, 0x87, 0, 0]), (11, 3, "10:3:2", &[0, 0])];
+    let other: &[RecordLine] = &[(20, 1, "10:1:1", &[64, 0, 0, 0])];
+    assert_eq!(unknown(&analysed(waits).1), 2);
+    assert_eq!(unknown(&analysed(&[unlocks, waits].concat()).1), 2, "one was free before");
+    assert_eq!(unknown(&analysed(other).1), 0, "it waits for no lock");
+    let ends: &[RecordLine] = &[(30, 1, "10:3:2", &[0, 0]), (31, 2, "10:3:2", &[0, 0])];
+    assert_eq!(unknown(&analysed(&[waits, ends].concat()).1), 0);
+}
