@@ -54,7 +54,8 @@ fn buffers_without_their_first_page_are_reported() {
     // A child that was killed when it had left its trbuf to the next one: all that stands there still is in its files.
     image[SLOTS_OFFSET..SLOTS_OFFSET + 4096].fill(0);
     assert!(image.iter().any(|&byte| byte != 0));
-    trace.file(TRBUF, &image);
+    let left = image.clone();
+    trace.file(TRBUF, &left);
     assert_eq!(trace.cat(&[]), (record_lines(0..2, 2), String::new()));
     // A process that was killed before its first record leaves such a trbuf.
     image.fill(0);
@@ -67,6 +68,8 @@ fn buffers_without_their_first_page_are_reported() {
         trace.file(TRBUF, bytes);
         assert_eq!(trace.cat(&[]), (record_lines(0..2, 2), gone.to_owned()));
     }
+    trace.file(TRBUF, &left);
+    assert_eq!(trace.cat(&[]), (record_lines(0..2, 2), String::new()));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::dead_process::read_leftovers;
 use super::leftovers::ProcessState;
 use super::live_slot::read_layout;
 use super::running_process_copy;
-use super::slots::{is_left_blank, read_up_to};
+use super::slots::{holds_only_zeros, is_left_blank, read_up_to};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::file_handle::open_if_present;
 use crate::trace::file_names::{ProcessFiles, split_name};
@@ -38,7 +38,7 @@ fn try_inspect(path: &Path, diagnostics: &Diagnostics) -> io::Result<ProcessStat
         if is_blank(&page) {
             if !is_left_blank(&file)? {
                 diagnostics.report_damage(path.display(), "its first page is blank; what its process left is not read");
-            } else if has_info(path) {
+            } else if has_info(path) && holds_only_zeros(&file, 0)? {
                 diagnostics.report_damage(path.display(), "it is blank; what its process left in it is gone");
             }
             return Ok(ProcessState::None);

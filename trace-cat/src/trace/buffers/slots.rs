@@ -61,7 +61,7 @@ impl<'a> Slots<'a> {
 }
 
 /// Whether `file` holds only zeros from `at` on.
-fn holds_only_zeros(file: &File, at: u64) -> io::Result<bool> {
+pub fn holds_only_zeros(file: &File, at: u64) -> io::Result<bool> {
     is_zero_but(file, at, |_| false)
 }
 
