@@ -8,7 +8,6 @@ use super::call::{Errno, Result, call, filled_by};
 use super::descriptor::{close, leads_nowhere, stat};
 use super::file_size::file_size_limit;
 use super::host_numbers;
-use super::memory::count_mapping;
 use super::open_files::{self, Note, NoteOrNone};
 use super::opened_before;
 use super::process::thread_id;
@@ -146,7 +145,7 @@ impl Fd {
     }
 
     /// The number as a system call's argument; one by which no file can be open if the file is not this thread's any more.
-    fn for_call(&self) -> usize {
+    pub(super) fn for_call(&self) -> usize {
         if self.is_disowned() { usize::MAX } else { self.number as usize }
     }
 
@@ -298,7 +297,6 @@ impl Fd {
             if sparse {
                 let _ = call(libc::SYS_madvise, [address, length, libc::MADV_RANDOM as usize]);
             }
-            count_mapping(length);
             Ok(address as *mut u8)
         }
     }

@@ -1,32 +1,16 @@
 //! Memory mappings and memory barriers.
 
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::call::{Errno, Result, call};
 
 /// Size of a page of memory, bytes.
 pub const PAGE: usize = 4096;
 
-/// How many bytes of this process's address space are this library's mappings.
-#[unsafe(link_section = "inherited")]
-static OWN_SIZE: AtomicUsize = AtomicUsize::new(0);
-
-/// How many pages of this process's address space are this library's mappings, besides what was mapped with its file.
-pub fn own_pages() -> usize {
-    OWN_SIZE.load(Relaxed) / PAGE
-}
-
-/// Counts a range that the kernel has chosen.
-pub(super) fn count_mapping(length: usize) {
-    OWN_SIZE.fetch_add(length.next_multiple_of(PAGE), Relaxed);
-}
-
 /// Maps fresh private memory.
 pub fn map_anonymous(length: usize) -> Result<*mut u8> {
     // SAFETY: the kernel chooses a free range.
-    let address = unsafe { map_private(0, length, 0) }? as *mut u8;
-    count_mapping(length);
-    Ok(address)
+    unsafe { map_private(0, length, 0) }.map(|address| address as *mut u8)
 }
 
 /// Removes a mapping.
@@ -35,9 +19,7 @@ pub fn map_anonymous(length: usize) -> Result<*mut u8> {
 /// The range must be a mapping of this library that nobody uses.
 pub unsafe fn unmap(address: *mut u8, length: usize) {
     // SAFETY: the caller owns the range.
-    if unsafe { call(libc::SYS_munmap, [address as usize, length]) }.is_ok() {
-        OWN_SIZE.fetch_sub(length.next_multiple_of(PAGE), Relaxed);
-    }
+    let _ = unsafe { call(libc::SYS_munmap, [address as usize, length]) };
 }
 
 /// Changes what may be done with complete pages.
@@ -108,9 +90,7 @@ pub fn map_for_process(length: usize) -> Result<*mut u8> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_SHARED | libc::MAP_ANONYMOUS) as usize;
     // SAFETY: the kernel chooses a free range.
-    let address = unsafe { call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX]) }? as *mut u8;
-    count_mapping(length);
-    Ok(address)
+    unsafe { call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX]) }.map(|address| address as *mut u8)
 }
 
 /// What [`is_readable`] asks for: no such thing is to be done with the set, which has so many bytes.

@@ -13,6 +13,7 @@ pub mod host_numbers;
 mod inherited;
 #[cfg(test)]
 pub mod interleaving;
+mod mapping_query;
 mod memory;
 pub mod memory_group;
 pub mod noted_forks;
@@ -49,9 +50,10 @@ pub use hold::Hold;
 pub use inherited::INHERITED;
 #[cfg(test)]
 pub use interleaving::observable_step;
+pub use mapping_query::executable_size;
 pub use memory::{
     IMPOSSIBLE_HOW, PAGE, SET_SIZE, barrier, copied_words, has_bytes, is_readable, is_resident, map_anonymous,
-    map_for_process, own_pages, register_barrier, replace_by_private, reserve_pages, unmap, wipe_on_fork,
+    map_for_process, register_barrier, replace_by_private, reserve_pages, unmap, wipe_on_fork,
 };
 pub use once::{Once, Reentry, SetOnce};
 pub use open::{

@@ -17,7 +17,6 @@ use spec::info::escape;
 
 use super::build_id::{BUILD_ID_MAX, build_id};
 use super::info_file::{InfoWriter, hex_digit, hex_number, time_text};
-use super::mapped_size;
 use super::met_code;
 use super::present_lines::PresentLines;
 use crate::clock;
@@ -146,27 +145,20 @@ pub fn forget_size() {
 }
 
 /// Whether the executable mappings have the size that they had when this process, or the one that it was forked from, last
-/// read them; or have had it less than a second ago, and the program has as much memory mapped as then.
+/// read them.
 pub fn has_size_of_last_read() -> bool {
     let size = SIZE_AT_LAST_READ.load(Relaxed);
-    if size == 0 {
-        return false;
-    }
-    let pages = mapped_size::of_program();
-    if mapped_size::is_that_of_look(pages) {
-        return true;
-    }
     // SAFETY: the one writer of trinfo calls this.
-    let has_size = executable_size(unsafe { TEXT.get_mut() }) == Some(size);
-    if has_size {
-        mapped_size::note_look(pages);
-    }
-    has_size
+    size != 0 && executable_size(unsafe { TEXT.get_mut() }) == Some(size)
 }
 
-/// The size of all executable mappings, KiB: the kernel divides it between the program and its libraries. `text` is
-/// overwritten.
+/// The size of all executable mappings, KiB. `text` is overwritten.
 fn executable_size(text: &mut [u8]) -> Option<u64> {
+    sys::executable_size().or_else(|| executable_size_in_status(text))
+}
+
+/// The same from a file that takes the kernel longer to write: it divides the size between the program and its libraries.
+fn executable_size_in_status(text: &mut [u8]) -> Option<u64> {
     let length = sys::read_proc(c"/proc/self/status", text).ok()?;
     let mut lines = text.get(..length)?.split(|&byte| byte == b'\n');
     let mut size_of = |key| lines.find_map(|line| line.strip_prefix(key)).and_then(kibibytes);
@@ -190,7 +182,6 @@ pub fn write_new(writer: &mut InfoWriter) {
 fn write_reading(writer: &mut InfoWriter, met: Option<(u64, u64)>) {
     PROCESS.has_parents_maps.store(0, Relaxed);
     SIZE_AT_LAST_READ.store(0, Relaxed);
-    mapped_size::forget_look();
     write_partial(writer);
     // SAFETY: the one writer of trinfo calls this.
     let (present, text) = unsafe { (PRESENT_LINES.get_mut(), TEXT.get_mut()) };

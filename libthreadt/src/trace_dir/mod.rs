@@ -8,7 +8,6 @@ pub mod identity;
 pub mod info_file;
 pub mod interned_names;
 
-mod mapped_size;
 mod met_code;
 pub mod names_owner;
 mod present_lines;
