@@ -38,7 +38,7 @@ impl KnownToParent {
             info_file::in_turn(ask);
         }
         let pid_namespace = PROCESS.pid_namespace.load(Relaxed);
-        let asked_at = if may_ask { clock::since_boot() } else { 0 };
+        let asked_at = if may_ask && clock::uses_counter() { clock::since_boot() } else { 0 };
         KnownToParent { id: process_state::id(), pid_namespace, has_lines: has_lines.get(), asked_at }
     }
 
@@ -48,9 +48,9 @@ impl KnownToParent {
         if self.id != 0 && self.id == sys::parent_id() {
             PROCESS.pid_namespace.store(self.pid_namespace, Relaxed);
         }
-        // It began between the two readings. In another time namespace the second one may be the lesser, or much later.
-        let (tick, now) = (self.asked_at / identity::TICK_NS, clock::since_boot());
-        if tick != 0 && now >= self.asked_at && tick == now / identity::TICK_NS {
+        // It began between the two readings, which are of one clock: where the counter is used, in the initial time namespace.
+        let tick = self.asked_at / identity::TICK_NS;
+        if tick != 0 && clock::uses_counter() && tick == clock::since_boot() / identity::TICK_NS {
             PROCESS.start_time.store(tick, Relaxed);
         }
         PROCESS.parent_has_looked.store(self.has_lines.into(), Relaxed);
