@@ -75,3 +75,16 @@ fn a_library_that_is_opened_within_the_closing_of_another_one_has_its_own_rules(
         assert_as_printed(text, &test, 64);
     }
 }
+
+/// Unwind information needs a register there that callees change: the signal's frame has it.
+#[test]
+fn a_signal_may_interrupt_a_function_that_probes_its_frame() {
+    let test = TestDirectory::new("stack-probed");
+    let program = Program::with_flags("stack/probed_frame.c", &["-O2", "-fstack-clash-protection"]);
+    test.traced(&program).env("THR_TRACE_STACK", "32").env("THR_TRACE_EVENTS", "sema_trywait").run().success();
+    let output = test.trace_cat().args(["-F", "text", "--stack"]).run();
+    let text = output.success().stdout_text();
+    let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+    assert_eq!(count("could not be followed"), 0, "{text}");
+    assert!(count("  probed ") > 50 && count("  main ") == 200, "{text}");
+}

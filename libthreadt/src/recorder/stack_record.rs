@@ -79,7 +79,7 @@ unsafe extern "C" fn walk_from_caller(time: u64) {
 
 /// Records the return addresses above the frame with these registers.
 unsafe extern "C" fn walk(time: u64, rip: usize, rsp: usize, rbp: usize, rbx: usize) {
-    let mut stack = CallStack::above(FrameRegisters { rip, rsp, rbp, rbx });
+    let mut stack = CallStack::above(FrameRegisters { rip, rsp, rbp, rbx, scratch: [0; 2] });
     let mut frames_left = stack_frames() as usize;
     let mut kind = &id::TRACE_STACK_1;
     while frames_left > 0 {

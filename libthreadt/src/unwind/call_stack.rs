@@ -308,7 +308,7 @@ mod tests {
                 options(nomem, nostack)
             );
         }
-        FrameRegisters { rip, rsp, rbp, rbx }
+        FrameRegisters { rip, rsp, rbp, rbx, scratch: [0; 2] }
     }
 
     /// How many addresses of other modules are found below so many frames of this one, and whether the stack is cut.

@@ -18,7 +18,13 @@ pub struct FrameRegisters {
     pub rbp: usize,
     /// As rbp.
     pub rbx: usize,
+    /// r10 and r11, where a signal has interrupted the function; 0 as in rbp.
+    pub scratch: [usize; 2],
 }
+
+/// Where the frame of a signal, with rsp at the kernel's `struct ucontext`, has r10 and r11.
+const SCRATCH_SAVED_AT: [SavedRegister; 2] =
+    [SavedRegister { place: SavedAt::Rsp, offset: 56 }, SavedRegister { place: SavedAt::Rsp, offset: 64 }];
 
 /// The registers of the caller of a frame whose rule is known.
 pub fn caller_by_rule(
@@ -41,6 +47,8 @@ pub fn caller_by_rule(
             let is_second_half = registers.rip & 15 >= rule.cfa_offset as usize;
             registers.rsp.wrapping_add(if is_second_half { 16 } else { 8 })
         }
+        CfaBase::R10 => plus(registers.scratch[0], rule.cfa_offset),
+        CfaBase::R11 => plus(registers.scratch[1], rule.cfa_offset),
         CfaBase::Other => return None,
     };
     // The end of the frame may be the stack's.
@@ -60,12 +68,11 @@ pub fn caller_by_rule(
         };
         stack.word(plus(base, saved.offset))
     };
-    Some(FrameRegisters {
-        rip: restored(rule.return_address, 0)?,
-        rsp: cfa,
-        rbp: restored(rule.rbp, registers.rbp).unwrap_or(0),
-        rbx: restored(rule.rbx, registers.rbx).unwrap_or(0),
-    })
+    let [rip, rbp, rbx] = [(rule.return_address, 0), (rule.rbp, registers.rbp), (rule.rbx, registers.rbx)]
+        .map(|(saved, unchanged)| restored(saved, unchanged));
+    let scratch =
+        if rule.is_signal_frame { SCRATCH_SAVED_AT.map(|saved| restored(saved, 0).unwrap_or(0)) } else { [0; 2] };
+    Some(FrameRegisters { rip: rip?, rsp: cfa, rbp: rbp.unwrap_or(0), rbx: rbx.unwrap_or(0), scratch })
 }
 
 /// Whether what a signal's frame has interrupted at `interrupted` goes on when its handler returns; rsp is at the frame's `struct
@@ -126,6 +133,7 @@ pub fn caller_by_usual_rule(
         rbx: saved(rule.rbx_offset(), frame.rbx)?,
         rip: likely_caller.confirmed(word(cfa.wrapping_sub(8))),
         rsp: cfa,
+        scratch: [0; 2],
     })
 }
 
@@ -142,6 +150,7 @@ pub fn caller_by_call(
     StackWords::new(framed).is_known_return_address(rip).then_some(FrameRegisters {
         rip,
         rsp: registers.rsp + 8,
+        scratch: [0; 2],
         ..*registers
     })
 }
@@ -186,7 +195,7 @@ mod tests {
                             unusual += 1;
                             continue;
                         }
-                        let registers = FrameRegisters { rip: 1, rsp: begin + 8, rbp, rbx: 77 };
+                        let registers = FrameRegisters { rip: 1, rsp: begin + 8, rbp, rbx: 77, scratch: [0; 2] };
                         let likely_caller = LikelyCaller::new();
                         let usual = caller_by_usual_rule(&registers, packed, &likely_caller, range.end);
                         let caller = caller_by_rule(&mut BoundedMemory::new(range.clone()), &registers, &rule);

@@ -4,6 +4,8 @@ use super::bounded_memory::Cursor;
 use super::rule::{CfaBase, SavedAt, SavedRegister, UnwindRule};
 
 const RBX: u64 = 3;
+const R10: u64 = 10;
+const R11: u64 = 11;
 const RBP: u64 = 6;
 const RSP: u64 = 7;
 const RETURN_ADDRESS: u64 = 16;
@@ -113,7 +115,7 @@ impl RuleBuilder {
                 }
                 0x0e | 0x13 => {
                     let offset = self.cfa_offset(cursor, opcode == 0x13)?;
-                    let is_register = matches!(self.rule.base, CfaBase::Rsp | CfaBase::Rbp | CfaBase::Rbx);
+                    let is_register = self.rule.base.is_register();
                     let base = if is_register { self.rule.base } else { CfaBase::Other };
                     self.set_cfa(base, offset);
                 }
@@ -243,6 +245,8 @@ fn cfa_base(register: u64) -> CfaBase {
         RSP => CfaBase::Rsp,
         RBP => CfaBase::Rbp,
         RBX => CfaBase::Rbx,
+        R10 => CfaBase::R10,
+        R11 => CfaBase::R11,
         _ => CfaBase::Other,
     }
 }

@@ -46,7 +46,8 @@ pub fn caller_by_frame_pointer(
             return None;
         }
     }
-    let caller = FrameRegisters { rip: stack.word(rbp + 8)?, rsp: caller_rsp, rbp: stack.word(rbp)?, rbx: 0 };
+    let caller =
+        FrameRegisters { rip: stack.word(rbp + 8)?, rsp: caller_rsp, rbp: stack.word(rbp)?, rbx: 0, scratch: [0; 2] };
     // Here what is not known must not count: rbp may be any number.
     words.is_of_call_to(module, caller.rip).then_some(caller)
 }

@@ -102,6 +102,8 @@ fn expected(row: &UnwindTableRow<usize>, section: &Section, is_signal_frame: boo
             7 => (CfaBase::Rsp, *offset as i32),
             6 => (CfaBase::Rbp, *offset as i32),
             3 => (CfaBase::Rbx, *offset as i32),
+            10 => (CfaBase::R10, *offset as i32),
+            11 => (CfaBase::R11, *offset as i32),
             _ => (CfaBase::Other, 0),
         },
         CfaRule::Expression(expression) => {

@@ -30,6 +30,18 @@ pub enum CfaBase {
     Plt,
     /// Another register or expression: the caller cannot be found.
     Other,
+    /// r10 and the offset, in a function that aligns its stack. Callees change it: it is known only where a signal has interrupted the
+    /// function.
+    R10,
+    /// r11 and the offset, in a function that probes a large frame as it makes it; as r10.
+    R11,
+}
+
+impl CfaBase {
+    /// Whether it is a register's value.
+    pub fn is_register(self) -> bool {
+        matches!(self, CfaBase::Rsp | CfaBase::Rbp | CfaBase::Rbx | CfaBase::R10 | CfaBase::R11)
+    }
 }
 
 /// Where a frame has saved one of its caller's registers.
@@ -194,6 +206,8 @@ impl PackedRule {
             5 => CfaBase::AtRbp,
             6 => CfaBase::Plt,
             7 => CfaBase::Other,
+            8 => CfaBase::R10,
+            9 => CfaBase::R11,
             _ => return None,
         };
         let place = |shift: u32| match kinds >> shift & 15 {
@@ -232,7 +246,8 @@ mod tests {
             return_address: saved(SavedAt::Undefined, 32767),
             is_signal_frame: true,
         };
-        for rule in [rule, UnwindRule::UNKNOWN] {
+        let interrupted = [CfaBase::R10, CfaBase::R11].map(|base| UnwindRule { base, ..rule });
+        for rule in [rule, UnwindRule::UNKNOWN].into_iter().chain(interrupted) {
             assert_eq!(rule.pack().unwrap().unpack(), Some(rule));
         }
         assert!(UnwindRule { rbx: saved(SavedAt::Cfa, 40_000), ..rule }.pack().is_none());

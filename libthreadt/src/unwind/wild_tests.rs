@@ -55,6 +55,7 @@ fn walks_over_wild_stacks_end() {
             rsp: start + random.below(size),
             rbp: stack_word(&mut random, start, size),
             rbx: stack_word(&mut random, start, size),
+            scratch: [0; 2].map(|_| stack_word(&mut random, start, size)),
         };
         // What other stacks have left in the cache leads nowhere else than an empty cache, rules without callers, all of it, and none, as
         // while a library is being closed.
