@@ -218,7 +218,8 @@ impl<'a> Document<'a> {
             json!({ "kind": kind, "pid": pid, "thread": thread, "from": from, "until": null, "count": count })
         };
         let of_thread = |thread: u32| (self.pid(thread), Some(self.lwp(thread)));
-        let mut entries = Vec::new();
+        let unread = self.view.unread_processes().into_iter();
+        let mut entries: Vec<Value> = unread.map(|pid| entry("lost", Some(pid), None, None)).collect();
         for process in &analysis.processes {
             let pid = Some(process.pid);
             if process.lost > 0 || process.lacks_newest {

@@ -50,7 +50,7 @@ impl ReportView<'_> {
         let has = |is_so: &dyn Fn(&ProgramState) -> bool| self.selected_processes().any(is_so);
         let may_wait =
             |process: &ProgramState| process.knowledge.misses_threads || self.has_thread_without_wait(process);
-        let reason = if has(&|process| process.lacks_newest) {
+        let reason = if self.unread_records().is_some() {
             UNREAD
         } else if has(&|process| process.lost > 0) {
             "records were lost"
@@ -83,13 +83,25 @@ impl ReportView<'_> {
 
     /// Why more records may be missing than are counted, if they may.
     pub fn unread_records(&self) -> Option<String> {
-        self.selected_processes().any(|process| process.lacks_newest).then(|| UNREAD.to_owned())
+        let lacks_newest = self.selected_processes().any(|process| process.lacks_newest);
+        (lacks_newest || !self.unread_processes().is_empty()).then(|| UNREAD.to_owned())
+    }
+
+    /// The selected processes that have no record but in memory of their own.
+    pub fn unread_processes(&self) -> Vec<u32> {
+        let is_unread = |pid: &u32| {
+            let has_none = !self.analysis.process_of_pid.contains_key(pid);
+            has_none && self.analysis.selection.wants_process(*pid) && self.recorded[pid].has_own_memory
+        };
+        let mut pids: Vec<u32> = self.recorded.keys().copied().filter(is_unread).collect();
+        pids.sort_unstable();
+        pids
     }
 
     /// Why there may be more findings than were found, if calls are missing that were to be recorded.
     pub fn missing_calls(&self) -> Option<String> {
         let has = |is_so: fn(&ProgramState) -> bool| self.selected_processes().any(is_so);
-        let reason = if has(|process| process.lacks_newest) {
+        let reason = if self.unread_records().is_some() {
             UNREAD
         } else if has(|process| process.lost > 0) {
             "records were lost"
@@ -141,6 +153,7 @@ mod tests {
     use super::super::sample_view::{INFO, SampleView, WAITS};
     use super::*;
     use crate::options::FailCondition;
+    use crate::report::recorded_process::RecordedProcess;
 
     /// A number is at least that of the findings, where the records may lack others.
     #[test]
@@ -230,6 +243,11 @@ mod tests {
         assert_eq!(result(&of(&waits, known(false, true)), "deadlocks"), Ok(None));
         assert_eq!(result(&of(&waits, Knowledge::default()), "stuck"), Ok(None));
         let mut sample = of(WAITS, Knowledge::default());
+        sample.recorded.insert(2, RecordedProcess::default());
+        sample.recorded.get_mut(&2).unwrap().has_own_memory = true;
+        assert_eq!(result(&sample, "deadlocks"), Err(UNREAD.to_owned()), "nothing is there of process 2");
+        assert_eq!(sample.document()["incomplete"][0]["pid"], 2);
+        sample.recorded.remove(&2);
         sample.analysis.processes[0].lacks_newest = true;
         assert_eq!(result(&sample, "lost"), Err(UNREAD.to_owned()));
         let entry = &sample.document()["incomplete"][0];

@@ -8,6 +8,8 @@ use super::view::ReportView;
 use crate::report::contention::{BlockedThread, ChainEnd};
 use crate::report::trace_names::event_name;
 
+const OWN_MEMORY: &str = "its buffers were in its own memory, which nobody else can read";
+
 /// A line for each reason. Processes that share a reason share its line: a server may have hundreds.
 pub fn missing_records(view: &ReportView) -> Vec<String> {
     let analysis = view.analysis;
@@ -25,13 +27,14 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
     lost.into_iter().for_each(|(pid, count)| add(pid, format!("{count} records were lost")));
     for process in &analysis.processes {
         if process.lacks_newest {
-            let why =
-                "its newest records may be missing: its buffers were in its own memory, which nobody else can read";
-            add(process.pid, why.to_owned());
+            add(process.pid, format!("its newest records may be missing: {OWN_MEMORY}"));
         }
         if process.changes > 0 {
             add(process.pid, "what is recorded was changed while it ran (trace-cat set)".to_owned());
         }
+    }
+    for pid in view.unread_processes() {
+        add(pid, format!("it has no record that was written: {OWN_MEMORY}"));
     }
     let mut pids: Vec<&u32> = view.recorded.keys().filter(|pid| analysis.process_of_pid.contains_key(pid)).collect();
     pids.sort_unstable();

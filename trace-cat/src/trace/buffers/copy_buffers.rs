@@ -199,7 +199,7 @@ pub fn only_grew(before: &[u8], after: &[u8], region: usize) -> bool {
 mod tests {
     use super::*;
     use crate::testing::trbuf_image::TrbufImage;
-    use spec::buffer::{CONTROL_OFFSET, ControlWords, SlotHeader, pack_range};
+    use spec::buffer::{CONTROL_OFFSET, ControlWords, Header, NOTE_OWN_MEMORY, SlotHeader, pack_range};
     use std::mem::offset_of;
 
     #[test]
@@ -247,5 +247,21 @@ mod tests {
         let copied = copy(&path, &File::open(&path).unwrap(), &owner, &Diagnostics::new(drop)).unwrap().unwrap();
         let ProcessLeftovers { lost, lost_in_all, losing, has_own_memory, .. } = copied.leftovers;
         assert_eq!((lost, lost_in_all, losing, has_own_memory), (4, 7, vec![5], false));
+    }
+
+    /// Where the header is in the process's own memory, too, what has been written is only in the length of the file.
+    #[test]
+    fn all_of_a_file_is_read_whose_end_nobody_can_read() {
+        let end = |notes: u32, end: usize| {
+            let mut image = TrbufImage::new();
+            image.put(offset_of!(Header, notes), &notes.to_le_bytes());
+            image.set_file_end(5, end);
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("trbuf.0000001");
+            std::fs::write(&path, &image.bytes).unwrap();
+            let owner = Owner::parse(&image.bytes[..PAGE]).unwrap();
+            copy(&path, &File::open(&path).unwrap(), &owner, &Diagnostics::new(drop)).unwrap().unwrap().end(5)
+        };
+        assert_eq!([end(0, 0), end(0, 70), end(NOTE_OWN_MEMORY, 70), end(NOTE_OWN_MEMORY, 0)], [0, 70, 70, u64::MAX]);
     }
 }

@@ -124,9 +124,11 @@ pub struct CopiedBuffers {
 }
 
 impl CopiedBuffers {
-    /// How many bytes of the record file with this number precede what was copied.
+    /// How many bytes of the record file with this number precede what was copied; `u64::MAX` if nobody can read that, as where the
+    /// process has not only its buffers in its own memory.
     pub fn end(&self, number: u16) -> u64 {
-        self.ends.get(usize::from(number)).copied().unwrap_or(0)
+        let end = self.ends.get(usize::from(number)).copied().unwrap_or(0);
+        if end == 0 && self.leftovers.has_own_memory { u64::MAX } else { end }
     }
 }
 
