@@ -275,7 +275,6 @@ impl Analysis {
     /// Accounts a hold that ended at `now`, or lasted until then.
     pub fn account_hold(&mut self, object: u32, hold: Hold, now: u64) {
         self.drop_hold(object, hold.holder.thread);
-        self.note_hold_at_fork(object, &hold);
         self.activities.end_hold(hold.holder.thread, object, now);
         if hold.is_recorded && self.selection.overlaps(hold.from, now) {
             let held = self.selection.clip(hold.from, now);
@@ -297,7 +296,6 @@ impl Analysis {
         let now = self.span.map_or(0, |span| span.1);
         for hold in holds {
             self.drop_hold(object, hold.holder.thread);
-            self.note_hold_at_fork(object, hold);
             self.activities.lose_hold(hold.holder.thread, object, now);
             self.objects[object as usize].figures.lost_holds += u64::from(self.is_counting);
             self.missing.releases += u64::from(are_missing);

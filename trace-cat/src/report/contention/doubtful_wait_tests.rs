@@ -129,21 +129,6 @@ fn the_end_of_an_owner_makes_others_stuck_unless_its_mutex_may_be_robust() {
     assert_eq!(found(&[], rwlock, ring), stuck, "no rwlock is robust");
 }
 
-/// Who gets a mutex that it has not unlocked shows that others unlock it, also where a ring has overwritten their records.
-#[test]
-fn who_gets_a_lock_again_has_it_from_another_thread() {
-    let again: &[RecordLine] = &[(20, 1, "2:2:1", &[16]), (25, 1, "2:2:2", &[0, 1])];
-    let waits: &[RecordLine] = &[(30, 1, "2:2:1", &[16])];
-    let other: &[RecordLine] = &[(7, 2, "1:39:0", &[2])];
-    let found = |between: &[RecordLine<'static>]| {
-        let ring = Knowledge { complete_from: 8, ..ALL };
-        let (analysis, graph) = analysed_with(&[other, &lock(10, 1, &[16]), between, waits].concat(), ring);
-        (wrong(&analysis, &graph).0, undecided(&analysis, &graph))
-    };
-    assert_eq!(found(&[]), (vec![vec![1]], vec![]));
-    assert_eq!(found(again), (vec![], vec![vec![1]]));
-}
-
 /// Who takes a lock of a futex that is free makes no call: each of two threads may have what the other one waits for.
 #[test]
 fn who_has_a_lock_of_a_futex_is_not_known() {

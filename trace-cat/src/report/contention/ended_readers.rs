@@ -68,12 +68,6 @@ impl EndedReaders {
         holds.iter_mut().for_each(|hold| hold.may_have_ended = true);
     }
 
-    /// The same where it may have ended one of these holds, or one that is not known.
-    pub fn doubt_all(&mut self, holds: &mut [Hold], now: u64) {
-        self.until = now;
-        holds.iter_mut().for_each(|hold| hold.may_have_ended = true);
-    }
-
     /// Takes how many readers a thread has counted that acquired the lock at `now`, itself included.
     pub fn count(&mut self, holds: &mut [Hold], thread: u32, readers: u64, now: u64) -> ReaderCount {
         let others = u32::try_from(readers.saturating_sub(1)).unwrap_or(u32::MAX);

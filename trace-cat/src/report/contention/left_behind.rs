@@ -110,8 +110,6 @@ impl Analysis {
     pub fn settle_lock_by_fork(&mut self, lock: LockByFork) {
         let state = &mut self.objects[lock.object as usize];
         (state.may_be_held_elsewhere, state.has_attributes) = (false, false);
-        // The wait may have been taken for one that shows a lock of two processes.
-        self.shared_locks.remove(&lock.object);
         let owner = match lock.owner {
             OwnerByFork::FirstThread(owner) => {
                 self.objects[lock.object as usize].occupancy.set_doubt(owner, false);
@@ -164,29 +162,13 @@ impl Analysis {
     }
 
     /// Whether a lock was initialised in its process or in an ancestor, so that it is none for several processes.
-    pub fn was_initialised_without_attributes(&self, object: u32) -> bool {
+    fn was_initialised_without_attributes(&self, object: u32) -> bool {
         let (address, kind) = self.objects[object as usize].identity();
         let is_so = |process: u32| {
             let known = self.object_at(process, address).map(|known| &self.objects[known as usize]);
             known.is_some_and(|known| known.kind == kind && known.has_no_attributes)
         };
         self.line_of(self.objects[object as usize].process).any(is_so)
-    }
-
-    /// Notes since when a thread has had a lock that it releases, if it had it when a child was forked: the child has a copy of its word.
-    pub fn note_hold_at_fork(&mut self, object: u32, hold: &Hold) {
-        let state = &self.objects[object as usize];
-        let process = &mut self.processes[state.process as usize];
-        if hold.from <= process.last_fork && state.kind.is_copied_by_fork() {
-            let since = process.held_at_forks.entry((object, hold.holder.thread)).or_insert(hold.from);
-            *since = hold.from.min(*since);
-        }
-    }
-
-    /// Whether a thread of an ancestor may have had a lock of its process when that forked a child, which had left it at a time.
-    pub fn may_have_had_at_fork(&self, object: u32, thread: u32, forked_at: u64) -> bool {
-        let process = &self.processes[self.objects[object as usize].process as usize];
-        process.held_at_forks.get(&(object, thread)).is_some_and(|since| *since < forked_at)
     }
 
     /// A process and its ancestors, the nearest first.

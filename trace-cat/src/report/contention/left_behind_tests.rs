@@ -199,18 +199,3 @@ fn what_a_child_may_unlock_its_parent_may_get_again() {
     let anew: &[RecordLine] = &[(23, 1, "2:4:0", &[16, 0, 0]), (24, 1, "2:2:1", &[16]), (24, 1, "2:2:2", &[0, 0])];
     assert_eq!(with_attributes(&[fork, anew, again, unlocks], false), (vec![vec![1]], 0, 0));
 }
-
-/// A child's static lock is its own, also where the parent's thread that had it has locked the parent's again.
-#[test]
-fn who_waits_for_a_copy_does_not_wait_for_the_owner_of_the_original() {
-    let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])];
-    let again = [&[(25, 2, "2:4:0", &[16, 0, 0][..])], &lock(26, 2, &[16])[..]].concat();
-    let shared: &[RecordLine] = &[(5, 1, "2:1:0", &[56, 99, 0, 0])];
-    let waits: &[RecordLine] = &[(30, 2, "2:2:1", &[56, 0, 0, 21]), (31, 21, "2:2:1", &[16, 0, 0, 2])];
-    let records = lines(&[shared, &lock(10, 2, &[16]), fork, &again, &lock(28, 21, &[56]), waits]);
-    assert_eq!(found_of_memory(&records, Knowledge::default(), true), (vec![], vec![(2, 21), (21, 2)]));
-    // Nobody had it at the fork, as if it were shared: but it is not, and its word has another process's owner by chance.
-    let later = lines(&[shared, &lock(8, 1, &[16]), &[(9, 1, "2:4:0", &[16, 0, 0])], fork, &lock(26, 2, &[16])]);
-    let later = lines(&[&later, &lock(28, 21, &[56]), waits]);
-    assert_eq!(found_of_memory(&later, Knowledge::default(), true), (vec![], vec![(2, 21), (21, 2)]));
-}

@@ -158,8 +158,6 @@ impl Analysis {
             exec: None,
             fork_holds: Default::default(),
             fork_returns: Default::default(),
-            last_fork: 0,
-            held_at_forks: Default::default(),
         });
         let process = self.processes.len() as u32 - 1;
         self.process_of_pid.insert(pid, process);
@@ -221,7 +219,6 @@ impl Analysis {
         if child != 0 && COPYING_FORKS.contains(&kind) {
             let holds = self.inherited_holds(thread);
             let process = self.threads[thread as usize].process;
-            self.processes[process as usize].last_fork = record.time;
             let known = self.process_of_pid.get(&(child as u32)).copied();
             if known.is_none_or(|known| self.processes[known as usize].parent != Some(process)) {
                 self.processes[process as usize].fork_returns.insert(child as u32, record.time);
@@ -261,12 +258,7 @@ impl Analysis {
 
     /// Takes the entry record of a fork.
     pub fn enter_fork(&mut self, thread: u32, record: &NumericRecord) {
-        let is_copying = COPYING_FORKS.contains(&record.arguments[0]);
-        if is_copying {
-            let process = self.threads[thread as usize].process;
-            self.processes[process as usize].last_fork = record.time;
-        }
-        self.open_call(thread, record, 0, None, is_copying);
+        self.open_call(thread, record, 0, None, COPYING_FORKS.contains(&record.arguments[0]));
     }
 
     /// Takes the first record of a thread.

@@ -1,7 +1,7 @@
 //! Calls on mutexes, rwlocks and spin locks.
 
 use super::analysis::{Analysis, WaitPlace};
-use super::holds::{FinishedWait, Hold, Knowledge, Release, Released};
+use super::holds::{FinishedWait, Knowledge, Release, Released};
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind;
 use super::small_vectors::push;
@@ -151,16 +151,11 @@ impl Analysis {
         if !lost.is_empty() {
             state.forget_releases();
         }
-        let own = lost.iter().find(|hold| hold.holder.thread == holder.thread);
-        let is_released = own.is_some();
-        // What a child has from its parent it may have made anew by an assignment.
-        let is_new_hold =
-            |hold: &Hold| hold.from > self.processes[self.threads[holder.thread as usize].process as usize].begin;
-        let is_by_another = own.is_some_and(is_new_hold) && !knowledge.leaves_calls_out();
+        let is_released = lost.iter().any(|hold| hold.holder.thread == holder.thread);
         let is_new = !was_held || is_released;
         let is_held = state.occupancy.depth(holder.thread) > 0;
-        if is_by_another || is_released && self.may_be_elsewhere(object) {
-            // Another thread has unlocked it, whose record a ring has overwritten, or one of another process.
+        if is_released && self.may_be_elsewhere(object) {
+            // No thread of its process has unlocked it.
             self.note_handed_on(object);
         }
         self.lose_holds(object, &lost);

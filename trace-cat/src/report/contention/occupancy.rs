@@ -249,7 +249,6 @@ impl Occupancy {
                 };
             }
             if !self.is_exclusive {
-                self.doubt_readers(now, knowledge);
                 return (Released::NotHeld, lost);
             }
             let is_certain = !knowledge.only_blocked && hold.from >= knowledge.complete_from && hold.is_recorded;

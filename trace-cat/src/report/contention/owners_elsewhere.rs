@@ -137,7 +137,7 @@ impl Analysis {
     }
 
     /// Whether a thread took the lock at the same address before the call, and has it still, and it is one lock. It is no copy that the
-    /// process has from a fork: the LWP is of none of its ancestors, or the thread took the lock after the fork, and did not have it then.
+    /// process has from a fork: the LWP is of none of its ancestors, or the thread took the lock after the fork.
     fn has_same_lock(&self, owner: u32, process: u32, call: &OngoingCall) -> bool {
         let owners_process = self.threads[owner as usize].process;
         let mut ancestors = self.line_of(process).skip(1);
@@ -151,12 +151,9 @@ impl Analysis {
         if !self.have_one_object([process, owners_process], address) {
             return false;
         }
-        let Some(index) = self.object_at(owners_process, address) else { return false };
-        let may_be_copied = after > 0 && self.may_have_had_at_fork(index, owner, after);
-        if may_be_copied || self.was_initialised_without_attributes(object) {
+        let Some(own) = self.object_at(owners_process, address).map(|own| &self.objects[own as usize]) else {
             return false;
-        }
-        let own = &self.objects[index as usize];
+        };
         let is_it = |hold: &Hold| {
             let was_there = after < hold.from && hold.from <= call.entry;
             hold.holder.thread == owner && hold.is_recorded && !hold.is_doubtful() && was_there

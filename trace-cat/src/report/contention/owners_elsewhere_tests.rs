@@ -158,32 +158,3 @@ fn who_has_the_mutex_of_a_condition_may_be_of_another_process() {
         assert_eq!(unknown, [1], "{attributes:?}");
     }
 }
-
-/// Thread 2 had mutex 16 when the child was forked: the child's copy of that stays locked, whatever thread 2 does with its own.
-#[test]
-fn a_lock_that_a_thread_had_at_the_fork_may_be_a_copy() {
-    let unlocks = |time: u64| -> [RecordLine<'static>; 1] { [(time, 2, "2:4:0", &[16, 0, 0])] };
-    let shared: &[RecordLine] = &FORK[1..];
-    let its = lock(15, 21, &[56]);
-    let waits: &[RecordLine] = &[(20, 2, "2:2:1", &[56, 0, 0, 21]), (21, 21, "2:2:1", &[16, 0, 0, 2])];
-    let (before, after) = (lock(4, 2, &[16]), lock(12, 2, &[16]));
-    let all: &[&[RecordLine<'static>]] = &[&before, shared, &unlocks(10), &after, &its, waits];
-    assert_eq!(found(all, ALL).0, Vec::<Vec<u32>>::new());
-    // It has released it between the beginning of the fork and the child's first record.
-    let between: &[&[RecordLine<'static>]] =
-        &[&before, &shared[..2], &[(6, 2, "2:4:0", &[16, 0, 0])], &shared[2..], &after, &its, waits];
-    assert_eq!(found(between, ALL).0, Vec::<Vec<u32>>::new());
-    // Nobody had it at the fork: what the child sees locked is the parent's.
-    let first = lock(9, 2, &[16]);
-    let user = [&lock(3, 1, &[16])[..], &[(4, 1, "2:4:0", &[16, 0, 0])]].concat();
-    let deadlock = vec![vec![21, 2]];
-    assert_eq!(found(&[&user, shared, &first, &unlocks(10), &after, &its, waits], ALL).0, deadlock);
-    // Without attributes it is no lock of several processes.
-    let plain: &[RecordLine] = &[(2, 1, "2:1:0", &[16, 0, 0, 0])];
-    assert_eq!(found_with_stuck(&[plain, &user, shared, &first, &its, waits]), (vec![], vec![(2, 21), (21, 2)]));
-}
-
-fn found_with_stuck(records: &[&[RecordLine<'static>]]) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
-    let (analysis, graph) = analysed_with(&records.concat(), ALL);
-    wrong(&analysis, &graph)
-}

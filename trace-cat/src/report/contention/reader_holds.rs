@@ -32,14 +32,6 @@ impl Occupancy {
         self.ended = Some(Box::new(ended));
     }
 
-    /// Takes a release at `now` by a thread of which no hold is known: that is missing, or it has released what another reader has.
-    pub(super) fn doubt_readers(&mut self, now: u64, knowledge: Knowledge) {
-        if !knowledge.only_blocked && !knowledge.is_partial {
-            self.advance(now, knowledge);
-            self.ended.get_or_insert_default().doubt_all(&mut self.holds, now);
-        }
-    }
-
     /// The thread that has counted the readers, and when it acquired the lock, if a later release may be in its count.
     pub fn counting(&self) -> Option<(u32, u64)> {
         self.ended.as_ref()?.counted_by

@@ -47,10 +47,6 @@ pub struct ProgramState {
     pub fork_holds: HashMap<u32, Vec<InheritedHold>, RandomState>,
     /// When forks returned of which the child has no record yet, by its number.
     pub fork_returns: HashMap<u32, u64, RandomState>,
-    /// When a thread last began to fork a child that has a copy of its memory, or returned from that.
-    pub last_fork: u64,
-    /// Since when threads had locks that they had when one forked, by object and thread: the first time of each.
-    pub held_at_forks: HashMap<(u32, u32), u64, RandomState>,
 }
 
 impl ProgramState {

@@ -27,7 +27,6 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
     if is_cancelled || analysis.has_returned_unseen(thread, &call) || analysis.has_acquired_in(thread, &call) {
         return None;
     }
-    let is_of_ancestor = |owner: &u32| analysis.threads[*owner as usize].process != state.process;
     let (mut possible, mut is_idle) = (Vec::new(), false);
     let is_once = call.event == (1, 38);
     let runner = call.object.filter(|_| is_once).and_then(|object| analysis.runner(object));
@@ -51,8 +50,6 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
                         }
                         Some(owner).filter(|_| is_certain)
                     }
-                    // One of an ancestor has what this process has a copy of.
-                    None if call.owner.is_some_and(|owner| is_of_ancestor(&owner)) => None,
                     None => analysis.holder_elsewhere(thread, &call),
                 });
             }
@@ -82,6 +79,7 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
         }
         _ => return None,
     };
+    let is_of_ancestor = |owner: &u32| analysis.threads[*owner as usize].process != state.process;
     let left_behind = call.owner.filter(|owner| blockers.is_empty() && is_of_ancestor(owner));
     Some(Node { call, blockers, possible, left_behind, is_idle })
 }
