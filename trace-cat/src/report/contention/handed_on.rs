@@ -1,0 +1,76 @@
+//! Locks that other threads release than those that have them.
+//!
+//! POSIX leaves that undefined for mutexes, and programs use them as semaphores. A read lock has no owner at all. As soon as a record
+//! shows that a lock is used so, nobody knows who will release it: who waits for it is in no deadlock for certain.
+
+use super::analysis::Analysis;
+use super::holds::Hold;
+use super::object_state::ObjectKind;
+
+impl Analysis {
+    /// Notes of a lock that this thread unlocks whether another one owns it: it has it for certain, or waits for it although it has it. The
+    /// owner may be of another process, which has an object of its own for the lock. Returns whether the thread has released one of
+    /// the read locks that threads of its process have.
+    pub fn note_handing_on(&mut self, object: u32, thread: u32) -> bool {
+        let state = &self.objects[object as usize];
+        if state.kind == ObjectKind::Rmutex || state.occupancy.depth(thread) > 0 {
+            return false;
+        }
+        if state.kind == ObjectKind::Rwlock && !state.occupancy.is_exclusive() {
+            return self.note_reader_of_another(object, thread);
+        }
+        if state.is_handed_on {
+            return false;
+        }
+        let is_another_ones = |object: &u32| {
+            let occupancy = &self.objects[*object as usize].occupancy;
+            let waits_for_itself = |waiter: u32| {
+                let call = self.threads[waiter as usize].open.last();
+                call.is_some_and(|call| call.object == Some(*object) && call.owner == Some(waiter))
+            };
+            let is_owned = occupancy.holds.iter().any(|hold| self.is_certain(*object, hold));
+            is_owned || occupancy.waiting_threads().into_iter().any(waits_for_itself)
+        };
+        let others = if state.may_be_held_elsewhere { self.objects_elsewhere(object).collect() } else { Vec::new() };
+        if is_another_ones(&object) || others.iter().any(is_another_ones) {
+            self.note_handed_on(object);
+        }
+        false
+    }
+
+    /// Whether another thread has unlocked a lock that a thread gets again although it has it, also if that one's record is missing, as
+    /// from its ring. The thread's own records are complete since then: it would have forgotten what it has where they are not.
+    pub fn shows_unlock_by_another(&self, object: u32, hold: &Hold) -> bool {
+        use ObjectKind::{Mutex, Rwlock, Spin};
+        let state = &self.objects[object as usize];
+        let process = &self.processes[state.process as usize];
+        // What a forked child has from its parent it may have made anew by an assignment.
+        let is_inherited = process.parent.is_some() && hold.from == process.begin;
+        hold.is_recorded
+            && !is_inherited
+            && matches!(state.kind, Mutex | Rwlock | Spin)
+            && !self.knowledge_of(object).leaves_calls_out()
+    }
+
+    /// Takes that others unlock a lock than those that have it, also in other processes.
+    pub fn note_handed_on(&mut self, object: u32) {
+        let is_elsewhere = self.objects[object as usize].may_be_held_elsewhere;
+        let others = if is_elsewhere { self.objects_elsewhere(object).collect() } else { Vec::new() };
+        others.into_iter().chain([object]).for_each(|object| self.objects[object as usize].is_handed_on = true);
+    }
+
+    /// Takes that a thread that is no reader has released a read lock. Returns whether it is for certain one that another thread of the
+    /// process has.
+    fn note_reader_of_another(&mut self, object: u32, thread: u32) -> bool {
+        let state = &self.objects[object as usize];
+        let (holds, releaser) = (&state.occupancy.holds, &self.threads[thread as usize]);
+        let are_known = holds.iter().all(|hold| hold.may_have_ended || self.is_certain(object, hold));
+        let has_none = releaser.knows_holds && !releaser.is_in_gap;
+        if holds.is_empty() || !are_known || !has_none {
+            return false;
+        }
+        let is_of_process = !state.may_be_held_elsewhere;
+        self.objects[object as usize].hands_on_readers = true;
+        is_of_process
+    }
+}
