@@ -11,13 +11,13 @@ impl Analysis {
     /// Notes of a lock that this thread unlocks whether another one owns it: it has it for certain, or waits for it although it has it. The
     /// owner may be of another process, which has an object of its own for the lock. Returns whether the thread has released one of
     /// the read locks that threads of its process have.
-    pub fn note_handing_on(&mut self, object: u32, thread: u32) -> bool {
+    pub fn note_handing_on(&mut self, object: u32, thread: u32, now: u64) -> bool {
         let state = &self.objects[object as usize];
         if state.kind == ObjectKind::Rmutex || state.occupancy.depth(thread) > 0 {
             return false;
         }
         if state.kind == ObjectKind::Rwlock && !state.occupancy.is_exclusive() {
-            return self.note_reader_of_another(object, thread);
+            return self.note_reader_of_another(object, thread, now);
         }
         if state.is_handed_on {
             return false;
@@ -61,16 +61,39 @@ impl Analysis {
 
     /// Takes that a thread that is no reader has released a read lock. Returns whether it is for certain one that another thread of the
     /// process has.
-    fn note_reader_of_another(&mut self, object: u32, thread: u32) -> bool {
-        let state = &self.objects[object as usize];
-        let (holds, releaser) = (&state.occupancy.holds, &self.threads[thread as usize]);
-        let are_known = holds.iter().all(|hold| hold.may_have_ended || self.is_certain(object, hold));
-        let has_none = releaser.knows_holds && !releaser.is_in_gap;
-        if holds.is_empty() || !are_known || !has_none {
+    fn note_reader_of_another(&mut self, object: u32, thread: u32, now: u64) -> bool {
+        let knowledge = self.knowledge_of(object);
+        let (state, releaser) = (&self.objects[object as usize], &self.threads[thread as usize]);
+        if state.occupancy.holds.is_empty() || releaser.is_in_gap {
             return false;
         }
-        let is_of_process = !state.may_be_held_elsewhere;
-        self.objects[object as usize].hands_on_readers = true;
-        is_of_process
+        // All readers were known at a time since which no record is missing.
+        let count = state.occupancy.readers_known.as_deref().copied().unwrap_or_default();
+        let is_counted = count.counted_at >= knowledge.complete_from && count.counted_at > 0;
+        let knows_readers = (state.occupancy.no_readers_at >= knowledge.complete_from || is_counted)
+            && !knowledge.leaves_calls_out()
+            && !knowledge.is_selective;
+        let is_reader = |hold: &Hold| {
+            let is_recorded = hold.is_recorded && !hold.may_be_elsewhere;
+            hold.may_have_ended || self.is_certain(object, hold) || knows_readers && is_recorded
+        };
+        if !state.occupancy.holds.iter().all(is_reader) {
+            return false;
+        }
+        if !releaser.knows_holds {
+            if !knows_readers || is_counted && self.objects[object as usize].occupancy.take_unknown_reader() {
+                // Its acquisition is missing, as far as is known.
+                return false;
+            }
+            let has_counted = self.threads[count.counted_by as usize].last_outside > count.counted_at;
+            if is_counted && count.counted_by != thread && !has_counted {
+                // The release may be in the count, so that it was one of the readers before.
+                self.objects[object as usize].occupancy.doubt_readers(now, knowledge);
+                return false;
+            }
+        }
+        let state = &mut self.objects[object as usize];
+        state.hands_on_readers = true;
+        !state.may_be_held_elsewhere
     }
 }

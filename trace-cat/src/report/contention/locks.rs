@@ -208,7 +208,7 @@ impl Analysis {
         let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
         if rval == 0 {
             self.check_unlock(object, thread, site, record.time);
-            let is_of_reader = self.note_handing_on(object, thread);
+            let is_of_reader = self.note_handing_on(object, thread, record.time);
             self.release_inherited_lock(object, thread, record.time);
             // With DETAIL, a4 is 1 if a write lock ended.
             let may_be_shared = record.arguments[3] != 1;
