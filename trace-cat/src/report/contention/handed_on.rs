@@ -31,7 +31,7 @@ impl Analysis {
             let is_owned = occupancy.holds.iter().any(|hold| self.is_certain(*object, hold));
             is_owned || occupancy.waiting_threads().into_iter().any(waits_for_itself)
         };
-        let others = if state.may_be_held_elsewhere { self.objects_elsewhere(object).collect() } else { Vec::new() };
+        let others = self.perhaps_the_same(object);
         if is_another_ones(&object) || others.iter().any(is_another_ones) {
             self.note_handed_on(object);
         }
@@ -52,10 +52,14 @@ impl Analysis {
             && !self.knowledge_of(object).leaves_calls_out()
     }
 
+    /// The objects of other processes that may be one lock with this one.
+    fn perhaps_the_same(&self, object: u32) -> Vec<u32> {
+        if self.may_be_elsewhere(object) { self.objects_elsewhere(object).collect() } else { Vec::new() }
+    }
+
     /// Takes that others unlock a lock than those that have it, also in other processes.
     pub fn note_handed_on(&mut self, object: u32) {
-        let is_elsewhere = self.objects[object as usize].may_be_held_elsewhere;
-        let others = if is_elsewhere { self.objects_elsewhere(object).collect() } else { Vec::new() };
+        let others = self.perhaps_the_same(object);
         others.into_iter().chain([object]).for_each(|object| self.objects[object as usize].is_handed_on = true);
     }
 

@@ -11,6 +11,17 @@ fn found(records: &[&[RecordLine<'static>]], knowledge: Knowledge) -> Found {
     (wrong(&analysis, &graph).0, undecided(&analysis, &graph))
 }
 
+/// LWPs from 20 on are a child's. Mutexes 16 and 56 are older, and for processes.
+const FORK: [RecordLine; 7] = [
+    (2, 1, "2:1:0", &[16, 99, 0, 0]),
+    (2, 1, "2:1:0", &[56, 99, 0, 0]),
+    (3, 2, "1:39:0", &[2]),
+    (6, 1, "11:1:1", &[0]),
+    (7, 21, "11:2:0", &[1]),
+    (8, 1, "11:1:2", &[2, 0, 0]),
+    (9, 22, "1:39:0", &[2]),
+];
+
 /// The ring of the thread that unlocks it has overwritten the records of that.
 #[test]
 fn who_gets_a_lock_again_that_it_has_may_get_it_once_more() {
@@ -41,4 +52,37 @@ fn who_gets_a_lock_again_that_it_has_may_get_it_once_more() {
     let threads: &[RecordLine] = &[(25, 22, "1:39:0", &[2])];
     let circle = (vec![vec![21, 22]], vec![]);
     assert_eq!(found(&[&lock(10, 1, &[16]), fork, threads, &takes, waits], Knowledge::default()), circle);
+}
+
+/// Threads of the parent use mutex 16 as a semaphore before those of the child do, or one of each does.
+#[test]
+fn what_one_process_has_shown_of_a_lock_holds_for_its_relatives() {
+    let all = Knowledge::default();
+    let unlock = |time: u64, lwp: u32| -> [RecordLine<'static>; 1] { [(time, lwp, "2:4:0", &[16, 0, 0])] };
+    // One of the child's threads waits for the other one.
+    let circle =
+        [&lock(20, 22, &[16])[..], &lock(21, 21, &[48]), &[(22, 22, "2:2:1", &[48]), (23, 21, "2:2:1", &[16])]];
+    let (deadlock, doubt): (Found, Found) = ((vec![vec![21, 22]], vec![]), (vec![], vec![vec![21, 22]]));
+    for (unlocker, expected) in [(2, &deadlock), (1, &doubt)] {
+        let before = [&lock(10, 2, &[16])[..], &unlock(11, unlocker)].concat();
+        assert_eq!(found(&[&FORK, &before, &circle.concat()], all), *expected);
+        // A mutex of another type may be for processes, too. The child has used it before.
+        let adaptive: &[RecordLine] = &[(2, 1, "2:1:0", &[16, 99, 3, 0])];
+        let used = [&lock(9, 22, &[16])[..], &unlock(9, 22)].concat();
+        assert_eq!(found(&[adaptive, &FORK[1..], &used, &before, &circle.concat()], all), *expected);
+    }
+    // A thread of the child waits for itself.
+    let twice = [&lock(20, 21, &[16])[..], &[(21, 21, "2:2:1", &[16, 0, 0, 21])]].concat();
+    let waits: &[RecordLine] = &[(11, 2, "2:2:1", &[16, 0, 0, 2])];
+    let gets: &[RecordLine] =
+        &[(12, 1, "2:4:0", &[16, 0, 1]), (13, 2, "2:2:2", &[0, 1]), (14, 1, "2:4:0", &[16, 0, 0])];
+    assert_eq!(found(&[&FORK, &twice], all), (vec![vec![21]], vec![]));
+    assert_eq!(found(&[&FORK, &lock(10, 2, &[16]), waits, gets, &twice], all), (vec![], vec![vec![21]]));
+    // A thread of the parent and one of the child wait for each other.
+    let both: &[RecordLine] = &[(22, 2, "2:2:1", &[16, 0, 0, 21]), (23, 21, "2:2:1", &[56, 0, 0, 2])];
+    let holds = [lock(20, 21, &[16]), lock(21, 2, &[56])].concat();
+    for (unlocker, expected) in [(21, (vec![vec![2, 21]], vec![])), (1, (vec![], vec![vec![2, 21]]))] {
+        let before = [&lock(10, 21, &[16])[..], &unlock(11, unlocker)].concat();
+        assert_eq!(found(&[&FORK, &before, &holds, both], all), expected);
+    }
 }

@@ -40,7 +40,9 @@ impl Analysis {
         let has_it = self.has_same_lock(owner, process, call);
         let may_have_it =
             || !is_of_ancestor && (self.waits_since_before(owner, call) || self.has_released_nothing(owner, call));
-        (has_it || may_have_it()).then_some((owner, has_it))
+        // Nor is it certain of a lock that others unlock than its owner.
+        let is_its_own = call.object.is_some_and(|object| !self.objects[object as usize].is_handed_on);
+        (has_it || may_have_it()).then_some((owner, has_it && is_its_own))
     }
 
     fn has_lwp(&self, process: u32, lwp: u32) -> bool {
@@ -77,7 +79,7 @@ impl Analysis {
         let (address, kind) = self.objects[object as usize].identity();
         let is_alike = move |other: &u32| {
             let state = &self.objects[*other as usize];
-            *other != object && state.kind == kind && state.may_be_held_elsewhere
+            *other != object && state.kind == kind && (state.may_be_held_elsewhere || state.has_attributes)
         };
         self.latest_processes().filter_map(move |process| self.object_at(process, address)).filter(is_alike)
     }
@@ -85,7 +87,11 @@ impl Analysis {
     /// The thread of another process that has the object which is one lock with that of a call.
     pub fn holder_elsewhere(&self, waiter: u32, call: &OngoingCall) -> Option<u32> {
         let process = self.threads[waiter as usize].process;
-        let own = call.object.filter(|own| self.objects[*own as usize].occupancy.holds.is_empty())?;
+        let is_taken_elsewhere = |own: &u32| {
+            let state = &self.objects[*own as usize];
+            state.occupancy.holds.is_empty() && !state.is_handed_on
+        };
+        let own = call.object.filter(is_taken_elsewhere)?;
         let group = *self.shared_locks.get(&own)?;
         let has_it = |(index, thread): &(u32, &ThreadState)| {
             let its = &self.processes[thread.process as usize];
