@@ -32,7 +32,10 @@ impl Analysis {
             is_owned || occupancy.waiting_threads().into_iter().any(waits_for_itself)
         };
         let others = self.perhaps_the_same(object);
-        if is_another_ones(&object) || others.iter().any(is_another_ones) {
+        if is_another_ones(&object)
+            || others.iter().any(is_another_ones)
+            || self.unlocks_for_another(object, thread, &others)
+        {
             self.note_handed_on(object);
         }
         false
@@ -55,6 +58,30 @@ impl Analysis {
     /// The objects of other processes that may be one lock with this one.
     fn perhaps_the_same(&self, object: u32) -> Vec<u32> {
         if self.may_be_elsewhere(object) { self.objects_elsewhere(object).collect() } else { Vec::new() }
+    }
+
+    /// Whether a thread unlocks what a thread of another process has, as one saw that waits for it: no record shows that anybody has acquired
+    /// or released it since. Where acquisitions that do not wait make no record, this one may have got it just before the waiter could
+    /// be seen; it is not certain then that others unlock it, nor that they do not.
+    fn unlocks_for_another(&self, object: u32, thread: u32, others: &[u32]) -> bool {
+        if !self.may_be_elsewhere(object) {
+            return false;
+        }
+        let process = self.threads[thread as usize].process;
+        let objects = || others.iter().copied().chain([object]);
+        let occupancy = |object: u32| &self.objects[object as usize].occupancy;
+        let changed_at = objects().map(|object| occupancy(object).changed_at()).max().unwrap_or(0);
+        let sees_another = |(object, waiter): (u32, u32)| {
+            let call = self.threads[waiter as usize].open.last();
+            let Some(call) = call.filter(|call| call.object == Some(object) && changed_at <= call.entry) else {
+                return false;
+            };
+            let owner = call.owner.map_or(call.other_owner, |owner| self.threads[owner as usize].lwp);
+            owner != 0 && self.is_of_other_process(owner, process)
+        };
+        objects()
+            .flat_map(|object| occupancy(object).waiting_threads().into_iter().map(move |waiter| (object, waiter)))
+            .any(sees_another)
     }
 
     /// Takes that others unlock a lock than those that have it, also in other processes.

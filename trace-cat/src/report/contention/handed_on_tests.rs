@@ -86,3 +86,25 @@ fn what_one_process_has_shown_of_a_lock_holds_for_its_relatives() {
         assert_eq!(found(&[&FORK, &before, &holds, both], all), expected);
     }
 }
+
+/// Where only calls that blocked are recorded, a thread of the parent unlocks what one of the child has, as a waiter has seen.
+#[test]
+fn who_unlocks_what_another_process_has_may_do_so_again() {
+    let only_blocked = Knowledge { only_blocked: true, ..Knowledge::default() };
+    let circle: &[RecordLine] = &[(20, 21, "2:2:1", &[48, 0, 0, 22]), (21, 22, "2:2:1", &[16, 0, 0, 21])];
+    let deadlock: Found = (vec![vec![21, 22]], vec![]);
+    assert_eq!(found(&[&FORK, circle], only_blocked), deadlock);
+    let sees: &[RecordLine] = &[(10, 22, "2:2:1", &[16, 0, 0, 21])];
+    let own: &[RecordLine] = &[(11, 21, "2:4:0", &[16, 0, 1])];
+    let others: &[RecordLine] = &[(12, 1, "2:4:0", &[16, 0, 1]), (13, 22, "2:2:2", &[0, 1])];
+    assert_eq!(found(&[&FORK, sees, others, circle], only_blocked), (vec![], vec![vec![22, 21]]));
+    assert_eq!(found(&[&FORK, sees, own, others, circle], only_blocked), deadlock, "it has it from thread 21");
+    // One of the parent saw that.
+    let sees: &[RecordLine] = &[(10, 2, "2:2:1", &[16, 0, 0, 21])];
+    let others: &[RecordLine] = &[(12, 1, "2:4:0", &[16, 0, 1]), (13, 2, "2:2:2", &[0, 1])];
+    let (deadlocks, _) = found(&[&FORK, sees, others, circle], only_blocked);
+    assert_eq!(deadlocks, [[0; 0]; 0]);
+    // It is unlocked while they are in the circle.
+    let unlocks: &[RecordLine] = &[(22, 1, "2:4:0", &[16, 0, 1])];
+    assert_eq!(found(&[&FORK, circle, unlocks], only_blocked), (vec![], vec![vec![22, 21]]));
+}

@@ -70,6 +70,11 @@ impl Analysis {
         }
     }
 
+    /// Whether an LWP is that of a thread of one of the latest processes, but of none of this one.
+    pub fn is_of_other_process(&self, lwp: u32, process: u32) -> bool {
+        !self.has_lwp(process, lwp) && self.latest_processes().any(|other| self.has_lwp(other, lwp))
+    }
+
     fn latest_processes(&self) -> impl Iterator<Item = u32> + use<> {
         (0..self.processes.len() as u32).rev().take(SEARCHED_MAX)
     }
