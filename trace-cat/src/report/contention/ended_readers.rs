@@ -30,6 +30,8 @@ pub enum ReaderCount {
     /// They go on, and there are no others. It could be otherwise if a reader's record came only after the count, just where one was
     /// missing; the next count would show that.
     All,
+    /// So many others hold it, whose acquisitions have no record.
+    More(u32),
     Unclear,
 }
 
@@ -64,7 +66,13 @@ impl EndedReaders {
 
     /// Takes a release at `now` by a thread that has no hold. Where the readers may be being counted, it may be in the count.
     pub fn end_unknown(&mut self, holds: &mut [Hold], now: u64) {
-        (self.certain, self.until) = (self.certain + 1, now);
+        self.certain += 1;
+        self.doubt(holds, now);
+    }
+
+    /// Takes that any of the holds may have ended until `now`.
+    pub fn doubt(&mut self, holds: &mut [Hold], now: u64) {
+        self.until = now;
         holds.iter_mut().for_each(|hold| hold.may_have_ended = true);
     }
 
@@ -84,11 +92,11 @@ impl EndedReaders {
             }
             return ReaderCount::Fewer;
         }
-        if others != known
-            || self.at_least() > 0
-            || holds.iter().any(|hold| hold.holder.thread != thread && !is_before(hold))
-        {
-            return ReaderCount::Unclear;
+        let is_clear = self.at_least() == 0 && holds.iter().all(|hold| hold.holder.thread == thread || is_before(hold));
+        match others.checked_sub(known) {
+            Some(0) if is_clear => {}
+            Some(more) if is_clear => return ReaderCount::More(more),
+            _ => return ReaderCount::Unclear,
         }
         for hold in holds.iter_mut() {
             (hold.seen, hold.may_have_ended) = (now, false);

@@ -48,13 +48,35 @@ fn a_reader_whose_lock_another_thread_has_released_is_none() {
     assert_eq!(found(&[&read(10, 1, ONE), &read(11, 4, TWO), released, releases_its_own, &WAITS]), NOTHING);
 }
 
+/// A ring has overwritten what thread 2 did before. When thread 1 counts itself as the only reader, thread 2 is none.
 #[test]
 fn a_release_whose_acquisition_may_be_missing_ends_no_other_hold() {
+    let found = |complete_from: u64, lines: &[&[RecordLine<'static>]]| -> Found {
+        let ring = Knowledge { complete_from, ..Knowledge::default() };
+        let lines = [&NAMES[..], &lines.concat(), &WAITS].concat();
+        let (analysis, graph) = super::analysis_tests::analysed_with(&lines, ring);
+        let (deadlocks, stuck) = wrong(&analysis, &graph);
+        (deadlocks, undecided(&analysis, &graph), stuck)
+    };
+    let (deadlock, late): (Found, Found) = ((vec![vec![1, 3]], vec![], vec![]), (vec![], vec![vec![3, 1]], vec![]));
     let released: &[RecordLine] = &[(20, 2, "5:4:0", &[48, 0, 0])];
-    let lines = [&NAMES[..], &read(10, 1, ONE), released, &WAITS].concat();
-    let ring = Knowledge { complete_from: 5, ..Knowledge::default() };
-    let (analysis, graph) = super::analysis_tests::analysed_with(&lines, ring);
-    assert_eq!(wrong(&analysis, &graph).0, [[1, 3]]);
+    let again: &[RecordLine] = &[(21, 2, "5:4:0", &[48, 0, 0])];
+    let next: &[RecordLine] = &[(12, 1, "2:3:0", &[64, 0, 0])];
+    assert_eq!(found(15, &[&read(10, 1, ONE), next, released]), deadlock, "it may have become a reader since");
+    assert_eq!(found(5, &[&read(10, 1, TWO), next, released]), deadlock, "it is the other reader");
+    assert_eq!(found(5, &[&read(10, 1, TWO), next, released, again]), NOTHING, "the second lock is thread 1's");
+    assert_eq!(found(5, &[&read(10, 1, &[0, 0, 0]), next, released]), deadlock, "nothing is known");
+    // But if it had none, it has released that of another one.
+    assert_eq!(found(5, &[&read(10, 1, ONE), next, released]), NOTHING);
+    assert_eq!(found(5, &[&read(10, 4, ONE), &read(11, 1, TWO), next, released]), late, "of thread 1 or 4");
+    assert_eq!(found(11, &[&read(10, 4, ONE), &read(11, 1, TWO), next, released]), late, "the count has thread 4");
+    let writes: &[RecordLine] = &[(8, 4, "5:3:1", &[48]), (8, 4, "5:3:2", &[0, 0]), (9, 4, "5:4:0", &[48, 0, 1])];
+    assert_eq!(found(5, &[writes, &read(10, 1, &[0, 0, 0]), released]), NOTHING, "no reader was there with the writer");
+    // The release may be in the count, until the thread that counts makes another record.
+    assert_eq!(found(5, &[&read(10, 1, ONE), released]), late);
+    assert_eq!(found(5, &[&read(10, 1, ONE), released, &read(25, 4, TWO)]), deadlock, "thread 1 is counted again");
+    let own: &[RecordLine] = &[(26, 4, "5:4:0", &[48, 0, 0])];
+    assert_eq!(found(5, &[&read(10, 1, ONE), &read(11, 4, TWO), released, own]), late, "thread 4 releases its own");
 }
 
 /// The last reader counts fewer readers than have taken the lock and not released it.

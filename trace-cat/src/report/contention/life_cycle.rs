@@ -157,6 +157,8 @@ impl Analysis {
             exited_by: None,
             exec: None,
             fork_holds: Default::default(),
+            held_when_forking: Vec::new(),
+            held_at_fork: Vec::new(),
             fork_returns: Default::default(),
         });
         let process = self.processes.len() as u32 - 1;
@@ -237,6 +239,7 @@ impl Analysis {
         if let Some(time) = self.processes[parent as usize].fork_returns.remove(&record.pid) {
             self.processes[process as usize].forked_at = time;
         }
+        self.note_held_at_fork(process, parent);
         let returned = self.processes[parent as usize].fork_holds.remove(&record.pid);
         let holds = returned.unwrap_or_else(|| self.holds_of_forking_thread(parent, record.tid));
         for InheritedHold { address, kind, is_exclusive, site, depth } in holds {
@@ -259,6 +262,7 @@ impl Analysis {
     /// Takes the entry record of a fork.
     pub fn enter_fork(&mut self, thread: u32, record: &NumericRecord) {
         self.open_call(thread, record, 0, None, COPYING_FORKS.contains(&record.arguments[0]));
+        self.note_held_when_forking(thread);
     }
 
     /// Takes the first record of a thread.

@@ -144,6 +144,7 @@ impl Analysis {
         }
         let state = &mut self.objects[object as usize];
         let was_held = state.occupancy.depth(holder.thread) > 0;
+        let was_exclusive = state.occupancy.is_exclusive();
         let lost = state.occupancy.acquire(holder, depth, is_exclusive, now, knowledge);
         // A thread that reads did not wait for others that do.
         let release = if is_exclusive { state.last_release } else { state.last_exclusive_release };
@@ -151,11 +152,12 @@ impl Analysis {
         if !lost.is_empty() {
             state.forget_releases();
         }
-        let is_released = lost.iter().any(|hold| hold.holder.thread == holder.thread);
-        let is_new = !was_held || is_released;
+        let own = lost.iter().find(|hold| hold.holder.thread == holder.thread).copied();
+        let is_new = !was_held || own.is_some();
         let is_held = state.occupancy.depth(holder.thread) > 0;
-        if is_released && self.may_be_elsewhere(object) {
-            // No thread of its process has unlocked it.
+        if let Some(own) = own
+            && (self.may_be_elsewhere(object) || was_exclusive && self.shows_unlock_by_another(object, &own))
+        {
             self.note_handed_on(object);
         }
         self.lose_holds(object, &lost);
@@ -206,7 +208,7 @@ impl Analysis {
         let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
         if rval == 0 {
             self.check_unlock(object, thread, site, record.time);
-            let is_of_reader = self.note_handing_on(object, thread);
+            let is_of_reader = self.note_handing_on(object, thread, record.time);
             self.release_inherited_lock(object, thread, record.time);
             // With DETAIL, a4 is 1 if a write lock ended.
             let may_be_shared = record.arguments[3] != 1;
@@ -219,58 +221,6 @@ impl Analysis {
             self.release(object, thread, site, how, record.time);
             self.threads[thread as usize].last_release = Some((record.arguments[0], record.time));
         }
-    }
-
-    /// Notes of a lock that this thread unlocks whether another one owns it: it has it for certain, or waits for it although it has it. The
-    /// owner may be of another process, which has an object of its own for the lock. Returns whether the thread has released one of
-    /// the read locks that threads of its process have.
-    fn note_handing_on(&mut self, object: u32, thread: u32) -> bool {
-        let state = &self.objects[object as usize];
-        if state.kind == ObjectKind::Rmutex || state.occupancy.depth(thread) > 0 {
-            return false;
-        }
-        if state.kind == ObjectKind::Rwlock && !state.occupancy.is_exclusive() {
-            return self.note_reader_of_another(object, thread);
-        }
-        if state.is_handed_on {
-            return false;
-        }
-        let is_another_ones = |object: &u32| {
-            let occupancy = &self.objects[*object as usize].occupancy;
-            let waits_for_itself = |waiter: u32| {
-                let call = self.threads[waiter as usize].open.last();
-                call.is_some_and(|call| call.object == Some(*object) && call.owner == Some(waiter))
-            };
-            let is_owned = occupancy.holds.iter().any(|hold| self.is_certain(*object, hold));
-            is_owned || occupancy.waiting_threads().into_iter().any(waits_for_itself)
-        };
-        let others = if state.may_be_held_elsewhere { self.objects_elsewhere(object).collect() } else { Vec::new() };
-        if is_another_ones(&object) || others.iter().any(is_another_ones) {
-            self.note_handed_on(object);
-        }
-        false
-    }
-
-    /// Takes that others unlock a lock than those that have it, also in other processes.
-    fn note_handed_on(&mut self, object: u32) {
-        let is_elsewhere = self.objects[object as usize].may_be_held_elsewhere;
-        let others = if is_elsewhere { self.objects_elsewhere(object).collect() } else { Vec::new() };
-        others.into_iter().chain([object]).for_each(|object| self.objects[object as usize].is_handed_on = true);
-    }
-
-    /// Takes that a thread that is no reader has released a read lock. Returns whether it is for certain one that another thread of the
-    /// process has.
-    fn note_reader_of_another(&mut self, object: u32, thread: u32) -> bool {
-        let state = &self.objects[object as usize];
-        let (holds, releaser) = (&state.occupancy.holds, &self.threads[thread as usize]);
-        let are_known = holds.iter().all(|hold| hold.may_have_ended || self.is_certain(object, hold));
-        let has_none = releaser.knows_holds && !releaser.is_in_gap;
-        if holds.is_empty() || !are_known || !has_none {
-            return false;
-        }
-        let is_of_process = !state.may_be_held_elsewhere;
-        self.objects[object as usize].hands_on_readers = true;
-        is_of_process
     }
 
     /// Ends holds of readers that have ended for certain, as soon as no later release can be in the count of the readers: the thread that

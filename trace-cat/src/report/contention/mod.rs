@@ -29,6 +29,9 @@ mod futex_calls;
 mod futex_locks;
 mod futex_state;
 mod given_names;
+mod handed_on;
+#[cfg(test)]
+mod handed_on_tests;
 mod histogram;
 mod holds;
 mod idle_waits;

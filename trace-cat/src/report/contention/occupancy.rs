@@ -7,6 +7,7 @@
 use super::ended_readers::EndedReaders;
 use super::holds::{FinishedWait, Hold, Knowledge, Release, Released, WATCH};
 use super::pending_wait::PendingWait;
+use super::reader_holds::ReadersKnown;
 use super::segment_log::SegmentLog;
 use super::small_vectors::push;
 use super::wait_shares::{Holder, Occupant, WaitShares};
@@ -29,7 +30,8 @@ pub struct Occupancy {
     /// The last recorded acquisition by a thread for itself.
     acquired_at: u64,
     /// When it was last certain that nobody had it for reading.
-    no_readers_at: u64,
+    pub(super) no_readers_at: u64,
+    pub(super) readers_known: Option<Box<ReadersKnown>>,
     pub log: SegmentLog,
     waits: Vec<PendingWait>,
     /// How many of them are threads', not times that are watched.

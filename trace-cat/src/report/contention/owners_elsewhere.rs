@@ -40,7 +40,9 @@ impl Analysis {
         let has_it = self.has_same_lock(owner, process, call);
         let may_have_it =
             || !is_of_ancestor && (self.waits_since_before(owner, call) || self.has_released_nothing(owner, call));
-        (has_it || may_have_it()).then_some((owner, has_it))
+        // Nor is it certain of a lock that others unlock than its owner.
+        let is_its_own = call.object.is_some_and(|object| !self.objects[object as usize].is_handed_on);
+        (has_it || may_have_it()).then_some((owner, has_it && is_its_own))
     }
 
     fn has_lwp(&self, process: u32, lwp: u32) -> bool {
@@ -68,6 +70,11 @@ impl Analysis {
         }
     }
 
+    /// Whether an LWP is that of a thread of one of the latest processes, but of none of this one.
+    pub fn is_of_other_process(&self, lwp: u32, process: u32) -> bool {
+        !self.has_lwp(process, lwp) && self.latest_processes().any(|other| self.has_lwp(other, lwp))
+    }
+
     fn latest_processes(&self) -> impl Iterator<Item = u32> + use<> {
         (0..self.processes.len() as u32).rev().take(SEARCHED_MAX)
     }
@@ -77,7 +84,7 @@ impl Analysis {
         let (address, kind) = self.objects[object as usize].identity();
         let is_alike = move |other: &u32| {
             let state = &self.objects[*other as usize];
-            *other != object && state.kind == kind && state.may_be_held_elsewhere
+            *other != object && state.kind == kind && (state.may_be_held_elsewhere || state.has_attributes)
         };
         self.latest_processes().filter_map(move |process| self.object_at(process, address)).filter(is_alike)
     }
@@ -85,7 +92,11 @@ impl Analysis {
     /// The thread of another process that has the object which is one lock with that of a call.
     pub fn holder_elsewhere(&self, waiter: u32, call: &OngoingCall) -> Option<u32> {
         let process = self.threads[waiter as usize].process;
-        let own = call.object.filter(|own| self.objects[*own as usize].occupancy.holds.is_empty())?;
+        let is_taken_elsewhere = |own: &u32| {
+            let state = &self.objects[*own as usize];
+            state.occupancy.holds.is_empty() && !state.is_handed_on
+        };
+        let own = call.object.filter(is_taken_elsewhere)?;
         let group = *self.shared_locks.get(&own)?;
         let has_it = |(index, thread): &(u32, &ThreadState)| {
             let its = &self.processes[thread.process as usize];
@@ -121,6 +132,43 @@ impl Analysis {
         line.last().map_or(u64::MAX, |child| self.processes[child as usize].forked_at)
     }
 
+    /// The addresses of the locks that threads of a process have since before a moment, with the threads.
+    fn locks_held(&self, process: u32, moment: u64) -> Vec<(u64, u32)> {
+        let threads = self.processes[process as usize].threads.iter();
+        let of_thread = |thread: &u32| {
+            let is_held = |object: &&u32| {
+                let mut holds = self.objects[**object as usize].occupancy.holds.iter();
+                holds.any(|hold| hold.holder.thread == *thread && hold.from < moment)
+            };
+            let objects = self.threads[*thread as usize].holds.iter().filter(is_held);
+            objects.map(|object| (self.objects[*object as usize].address, *thread)).collect::<Vec<_>>()
+        };
+        threads.flat_map(of_thread).collect()
+    }
+
+    /// Takes that a thread has begun to fork, if the child gets a copy of the memory.
+    pub fn note_held_when_forking(&mut self, thread: u32) {
+        let state = &self.threads[thread as usize];
+        if state.open.last().is_some_and(|call| call.waits) {
+            let process = state.process;
+            self.processes[process as usize].held_when_forking = self.locks_held(process, u64::MAX);
+        }
+    }
+
+    /// Takes the first record of a forked child, until which threads of its parent may have released what they had at the fork.
+    pub fn note_held_at_fork(&mut self, child: u32, parent: u32) {
+        let before = self.processes[parent as usize].held_when_forking.clone();
+        let now = self.locks_held(parent, self.processes[child as usize].forked_at);
+        self.processes[child as usize].held_at_fork = [before, now].concat();
+    }
+
+    /// Whether a thread of an ancestor may have had the lock at an address when the line of a process left that: a copy of the lock has
+    /// its LWP.
+    fn had_at_fork(&self, process: u32, ancestor: u32, address: u64, thread: u32) -> bool {
+        let line = self.line_of(process).take_while(|it| *it != ancestor);
+        line.last().is_some_and(|child| self.processes[child as usize].held_at_fork.contains(&(address, thread)))
+    }
+
     /// Whether two processes have one object at an address: their common ancestor had it there before it forked them, and none of them
     /// has initialised another one there. What they map later may be anything.
     fn have_one_object(&self, processes: [u32; 2], address: u64) -> bool {
@@ -137,7 +185,7 @@ impl Analysis {
     }
 
     /// Whether a thread took the lock at the same address before the call, and has it still, and it is one lock. It is no copy that the
-    /// process has from a fork: the LWP is of none of its ancestors, or the thread took the lock after the fork.
+    /// process has from a fork: the LWP is of none of its ancestors, or the thread took the lock after the fork and did not have it then.
     fn has_same_lock(&self, owner: u32, process: u32, call: &OngoingCall) -> bool {
         let owners_process = self.threads[owner as usize].process;
         let mut ancestors = self.line_of(process).skip(1);
@@ -154,6 +202,9 @@ impl Analysis {
         let Some(own) = self.object_at(owners_process, address).map(|own| &self.objects[own as usize]) else {
             return false;
         };
+        if after > 0 && self.had_at_fork(process, owners_process, address, owner) {
+            return false;
+        }
         let is_it = |hold: &Hold| {
             let was_there = after < hold.from && hold.from <= call.entry;
             hold.holder.thread == owner && hold.is_recorded && !hold.is_doubtful() && was_there

@@ -158,3 +158,30 @@ fn who_has_the_mutex_of_a_condition_may_be_of_another_process() {
         assert_eq!(unknown, [1], "{attributes:?}");
     }
 }
+
+/// Thread 2 has lock 16 while thread 1 forks, and later again. The child's copy has its LWP, unless processes share the memory.
+#[test]
+fn who_had_a_lock_at_the_fork_does_not_keep_the_childs_copy() {
+    let begin: &[RecordLine] = &[(1, 2, "1:39:0", &[2])];
+    let unlock = |time: u64| -> [RecordLine<'static>; 1] { [(time, 2, "2:4:0", &[16, 0, 0])] };
+    let later = [lock(10, 2, &[16]), lock(11, 21, &[56])].concat();
+    let waits: &[RecordLine] = &[(20, 2, "2:2:1", &[56, 0, 0, 21]), (21, 21, "2:2:1", &[16, 0, 0, 2])];
+    let takes = lock(3, 2, &[16]);
+    let found_after = |fork: &[&[RecordLine<'static>]]| {
+        let records: Vec<RecordLine> = [&[begin, &FORK[1..2], &takes], fork, &[&later, waits]].concat().concat();
+        let mut analysis = Analysis::new([(1, ALL), (2, ALL)].into(), Default::default());
+        for line in &records {
+            analysis.add(&record(*line));
+            // The mutex is a static variable.
+            let locks = std::mem::take(&mut analysis.locks_by_fork);
+            locks.into_iter().for_each(|lock| analysis.settle_lock_by_fork(lock));
+        }
+        let graph = analysis.finish(&[]);
+        (found(&[&records], ALL), wrong(&analysis, &graph))
+    };
+    let deadlock = (vec![vec![2, 21]], vec![]);
+    assert_eq!(found_after(&[&unlock(4), &FORK[2..]]).0, deadlock, "it has released it before");
+    let copy = ((vec![], vec![(2, 1)]), (vec![], vec![(2, 21), (21, 2)]));
+    assert_eq!(found_after(&[&FORK[2..], &unlock(9)]), copy);
+    assert_eq!(found_after(&[&FORK[2..3], &unlock(6), &FORK[3..]]), copy, "until the child is there");
+}

@@ -4,7 +4,33 @@ use super::ended_readers::ReaderCount;
 use super::holds::{Hold, Knowledge};
 use super::occupancy::Occupancy;
 
+/// The last count of the readers that had all those which are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadersKnown {
+    /// The thread that has counted them, and when it acquired the lock. It counted them after that, and before its next record.
+    pub counted_by: u32,
+    pub counted_at: u64,
+    /// How many others it counted, whose acquisitions have no record, and which have not released the lock since.
+    pub others: u32,
+}
+
 impl Occupancy {
+    fn note_readers(&mut self, known: ReadersKnown) {
+        **self.readers_known.get_or_insert_default() = known;
+    }
+
+    /// Takes that a thread releases the lock that is no reader as far as is known. Returns whether it was counted as a reader.
+    pub fn take_unknown_reader(&mut self) -> bool {
+        let known = self.readers_known.as_mut().filter(|known| known.others > 0);
+        known.map(|known| known.others -= 1).is_some()
+    }
+
+    /// Takes that any of the readers may have ended: a thread released the lock that may have been none of them.
+    pub fn doubt_readers(&mut self, now: u64, knowledge: Knowledge) {
+        self.advance(now, knowledge);
+        self.ended.get_or_insert_default().doubt(&mut self.holds, now);
+    }
+
     /// Whether a hold has ended for certain, although the thread has not released it.
     pub fn has_ended(&self, hold: &Hold) -> bool {
         self.ended.as_ref().is_some_and(|ended| ended.has_ended(hold, &self.holds))
@@ -21,7 +47,13 @@ impl Occupancy {
         }
         match ended.count(&mut self.holds, thread, readers, now) {
             ReaderCount::Fewer => {}
-            ReaderCount::All => return self.ended = None,
+            ReaderCount::All => {
+                self.note_readers(ReadersKnown { counted_by: thread, counted_at: now, others: 0 });
+                return self.ended = None;
+            }
+            ReaderCount::More(others) => {
+                return self.note_readers(ReadersKnown { counted_by: thread, counted_at: now, others });
+            }
             ReaderCount::Unclear => return,
         }
         self.advance(now, knowledge);

@@ -45,6 +45,10 @@ pub struct ProgramState {
     pub exec: Option<(u32, u64)>,
     /// What the forking thread of each child held.
     pub fork_holds: HashMap<u32, Vec<InheritedHold>, RandomState>,
+    /// The locks that threads had when one of them began to fork last, by address.
+    pub held_when_forking: Vec<(u64, u32)>,
+    /// Those that threads of its parent had when it was forked.
+    pub held_at_fork: Vec<(u64, u32)>,
     /// When forks returned of which the child has no record yet, by its number.
     pub fork_returns: HashMap<u32, u64, RandomState>,
 }

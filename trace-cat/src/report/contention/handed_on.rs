@@ -1,0 +1,130 @@
+//! Locks that other threads release than those that have them.
+//!
+//! POSIX leaves that undefined for mutexes, and programs use them as semaphores. A read lock has no owner at all. As soon as a record
+//! shows that a lock is used so, nobody knows who will release it: who waits for it is in no deadlock for certain.
+
+use super::analysis::Analysis;
+use super::holds::Hold;
+use super::object_state::ObjectKind;
+
+impl Analysis {
+    /// Notes of a lock that this thread unlocks whether another one owns it: it has it for certain, or waits for it although it has it. The
+    /// owner may be of another process, which has an object of its own for the lock. Returns whether the thread has released one of
+    /// the read locks that threads of its process have.
+    pub fn note_handing_on(&mut self, object: u32, thread: u32, now: u64) -> bool {
+        let state = &self.objects[object as usize];
+        if state.kind == ObjectKind::Rmutex || state.occupancy.depth(thread) > 0 {
+            return false;
+        }
+        if state.kind == ObjectKind::Rwlock && !state.occupancy.is_exclusive() {
+            return self.note_reader_of_another(object, thread, now);
+        }
+        if state.is_handed_on {
+            return false;
+        }
+        let is_another_ones = |object: &u32| {
+            let occupancy = &self.objects[*object as usize].occupancy;
+            let waits_for_itself = |waiter: u32| {
+                let call = self.threads[waiter as usize].open.last();
+                call.is_some_and(|call| call.object == Some(*object) && call.owner == Some(waiter))
+            };
+            let is_owned = occupancy.holds.iter().any(|hold| self.is_certain(*object, hold));
+            is_owned || occupancy.waiting_threads().into_iter().any(waits_for_itself)
+        };
+        let others = self.perhaps_the_same(object);
+        if is_another_ones(&object)
+            || others.iter().any(is_another_ones)
+            || self.unlocks_for_another(object, thread, &others)
+        {
+            self.note_handed_on(object);
+        }
+        false
+    }
+
+    /// Whether another thread has unlocked a lock that a thread gets again although it has it, also if that one's record is missing, as
+    /// from its ring. The thread's own records are complete since then: it would have forgotten what it has where they are not.
+    pub fn shows_unlock_by_another(&self, object: u32, hold: &Hold) -> bool {
+        use ObjectKind::{Mutex, Rwlock, Spin};
+        let state = &self.objects[object as usize];
+        let process = &self.processes[state.process as usize];
+        // What a forked child has from its parent it may have made anew by an assignment.
+        let is_inherited = process.parent.is_some() && hold.from == process.begin;
+        hold.is_recorded
+            && !is_inherited
+            && matches!(state.kind, Mutex | Rwlock | Spin)
+            && !self.knowledge_of(object).leaves_calls_out()
+    }
+
+    /// The objects of other processes that may be one lock with this one.
+    fn perhaps_the_same(&self, object: u32) -> Vec<u32> {
+        if self.may_be_elsewhere(object) { self.objects_elsewhere(object).collect() } else { Vec::new() }
+    }
+
+    /// Whether a thread unlocks what a thread of another process has, as one saw that waits for it: no record shows that anybody has acquired
+    /// or released it since. Where acquisitions that do not wait make no record, this one may have got it just before the waiter could
+    /// be seen; it is not certain then that others unlock it, nor that they do not.
+    fn unlocks_for_another(&self, object: u32, thread: u32, others: &[u32]) -> bool {
+        if !self.may_be_elsewhere(object) {
+            return false;
+        }
+        let process = self.threads[thread as usize].process;
+        let objects = || others.iter().copied().chain([object]);
+        let occupancy = |object: u32| &self.objects[object as usize].occupancy;
+        let changed_at = objects().map(|object| occupancy(object).changed_at()).max().unwrap_or(0);
+        let sees_another = |(object, waiter): (u32, u32)| {
+            let call = self.threads[waiter as usize].open.last();
+            let Some(call) = call.filter(|call| call.object == Some(object) && changed_at <= call.entry) else {
+                return false;
+            };
+            let owner = call.owner.map_or(call.other_owner, |owner| self.threads[owner as usize].lwp);
+            owner != 0 && self.is_of_other_process(owner, process)
+        };
+        objects()
+            .flat_map(|object| occupancy(object).waiting_threads().into_iter().map(move |waiter| (object, waiter)))
+            .any(sees_another)
+    }
+
+    /// Takes that others unlock a lock than those that have it, also in other processes.
+    pub fn note_handed_on(&mut self, object: u32) {
+        let others = self.perhaps_the_same(object);
+        others.into_iter().chain([object]).for_each(|object| self.objects[object as usize].is_handed_on = true);
+    }
+
+    /// Takes that a thread that is no reader has released a read lock. Returns whether it is for certain one that another thread of the
+    /// process has.
+    fn note_reader_of_another(&mut self, object: u32, thread: u32, now: u64) -> bool {
+        let knowledge = self.knowledge_of(object);
+        let (state, releaser) = (&self.objects[object as usize], &self.threads[thread as usize]);
+        if state.occupancy.holds.is_empty() || releaser.is_in_gap {
+            return false;
+        }
+        // All readers were known at a time since which no record is missing.
+        let count = state.occupancy.readers_known.as_deref().copied().unwrap_or_default();
+        let is_counted = count.counted_at >= knowledge.complete_from && count.counted_at > 0;
+        let knows_readers = (state.occupancy.no_readers_at >= knowledge.complete_from || is_counted)
+            && !knowledge.leaves_calls_out()
+            && !knowledge.is_selective;
+        let is_reader = |hold: &Hold| {
+            let is_recorded = hold.is_recorded && !hold.may_be_elsewhere;
+            hold.may_have_ended || self.is_certain(object, hold) || knows_readers && is_recorded
+        };
+        if !state.occupancy.holds.iter().all(is_reader) {
+            return false;
+        }
+        if !releaser.knows_holds {
+            if !knows_readers || is_counted && self.objects[object as usize].occupancy.take_unknown_reader() {
+                // Its acquisition is missing, as far as is known.
+                return false;
+            }
+            let has_counted = self.threads[count.counted_by as usize].last_outside > count.counted_at;
+            if is_counted && count.counted_by != thread && !has_counted {
+                // The release may be in the count, so that it was one of the readers before.
+                self.objects[object as usize].occupancy.doubt_readers(now, knowledge);
+                return false;
+            }
+        }
+        let state = &mut self.objects[object as usize];
+        state.hands_on_readers = true;
+        !state.may_be_held_elsewhere
+    }
+}

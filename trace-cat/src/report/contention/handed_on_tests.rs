@@ -1,0 +1,110 @@
+//! Deadlocks that are none because others release a lock than the thread that has it.
+
+use super::analysis_tests::{RecordLine, analysed_with, lock, undecided, wrong};
+use super::holds::Knowledge;
+
+/// Deadlocks, and circles in doubt.
+type Found = (Vec<Vec<u32>>, Vec<Vec<u32>>);
+
+fn found(records: &[&[RecordLine<'static>]], knowledge: Knowledge) -> Found {
+    let (analysis, graph) = analysed_with(&records.concat(), knowledge);
+    (wrong(&analysis, &graph).0, undecided(&analysis, &graph))
+}
+
+/// LWPs from 20 on are a child's. Mutexes 16 and 56 are older, and for processes.
+const FORK: [RecordLine; 7] = [
+    (2, 1, "2:1:0", &[16, 99, 0, 0]),
+    (2, 1, "2:1:0", &[56, 99, 0, 0]),
+    (3, 2, "1:39:0", &[2]),
+    (6, 1, "11:1:1", &[0]),
+    (7, 21, "11:2:0", &[1]),
+    (8, 1, "11:1:2", &[2, 0, 0]),
+    (9, 22, "1:39:0", &[2]),
+];
+
+/// The ring of the thread that unlocks it has overwritten the records of that.
+#[test]
+fn who_gets_a_lock_again_that_it_has_may_get_it_once_more() {
+    let ring = Knowledge { complete_from: 5, ..Knowledge::default() };
+    let begin: &[RecordLine] = &[(6, 1, "1:39:0", &[1]), (7, 2, "1:39:0", &[2])];
+    for (kind, number) in [(2, 2), (5, 3), (9, 2)] {
+        let [entry, back] = [1, 2].map(|which| -> &'static str { format!("{kind}:{number}:{which}").leak() });
+        let takes: &[RecordLine] = &[(10, 1, entry, &[16]), (10, 1, back, &[0, 0])];
+        let gets: &[RecordLine] = &[(12, 1, entry, &[16, 0, 0, 1]), (20, 1, back, &[0, 1])];
+        let waits: &[RecordLine] = &[(30, 1, entry, &[16, 0, 0, 1])];
+        assert_eq!(found(&[begin, takes, waits], ring), (vec![vec![1]], vec![]), "nobody has unlocked it before");
+        assert_eq!(found(&[begin, takes, gets, waits], ring), (vec![], vec![vec![1]]), "{entry}");
+        let unlocks: &[RecordLine] = &[(11, 1, if kind == 2 { "2:4:0" } else { "5:4:0" }, &[16, 0, 0])];
+        if kind != 9 {
+            assert_eq!(found(&[begin, takes, unlocks, gets, waits], ring), (vec![vec![1]], vec![]), "it has itself");
+        }
+    }
+    // Where an unlock for which nobody waits makes no record, it may have been the thread's own.
+    let only_blocked = Knowledge { only_blocked: true, ..Knowledge::default() };
+    let waits: &[RecordLine] = &[(5, 2, "2:2:1", &[16, 0, 0, 9]), (10, 2, "2:2:2", &[0, 1])];
+    let again: &[RecordLine] =
+        &[(20, 2, "2:2:1", &[16, 0, 0, 9]), (21, 2, "2:2:2", &[0, 1]), (30, 2, "2:2:1", &[16, 0, 0, 2])];
+    assert_eq!(found(&[waits, again], only_blocked), (vec![vec![2]], vec![]));
+    // A child may have made its lock anew by an assignment.
+    let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[2, 0, 0])];
+    let takes = [lock(30, 21, &[16]), lock(40, 22, &[56])].concat();
+    let waits: &[RecordLine] = &[(50, 21, "2:2:1", &[56]), (51, 22, "2:2:1", &[16])];
+    let threads: &[RecordLine] = &[(25, 22, "1:39:0", &[2])];
+    let circle = (vec![vec![21, 22]], vec![]);
+    assert_eq!(found(&[&lock(10, 1, &[16]), fork, threads, &takes, waits], Knowledge::default()), circle);
+}
+
+/// Threads of the parent use mutex 16 as a semaphore before those of the child do, or one of each does.
+#[test]
+fn what_one_process_has_shown_of_a_lock_holds_for_its_relatives() {
+    let all = Knowledge::default();
+    let unlock = |time: u64, lwp: u32| -> [RecordLine<'static>; 1] { [(time, lwp, "2:4:0", &[16, 0, 0])] };
+    // One of the child's threads waits for the other one.
+    let circle =
+        [&lock(20, 22, &[16])[..], &lock(21, 21, &[48]), &[(22, 22, "2:2:1", &[48]), (23, 21, "2:2:1", &[16])]];
+    let (deadlock, doubt): (Found, Found) = ((vec![vec![21, 22]], vec![]), (vec![], vec![vec![21, 22]]));
+    for (unlocker, expected) in [(2, &deadlock), (1, &doubt)] {
+        let before = [&lock(10, 2, &[16])[..], &unlock(11, unlocker)].concat();
+        assert_eq!(found(&[&FORK, &before, &circle.concat()], all), *expected);
+        // A mutex of another type may be for processes, too. The child has used it before.
+        let adaptive: &[RecordLine] = &[(2, 1, "2:1:0", &[16, 99, 3, 0])];
+        let used = [&lock(9, 22, &[16])[..], &unlock(9, 22)].concat();
+        assert_eq!(found(&[adaptive, &FORK[1..], &used, &before, &circle.concat()], all), *expected);
+    }
+    // A thread of the child waits for itself.
+    let twice = [&lock(20, 21, &[16])[..], &[(21, 21, "2:2:1", &[16, 0, 0, 21])]].concat();
+    let waits: &[RecordLine] = &[(11, 2, "2:2:1", &[16, 0, 0, 2])];
+    let gets: &[RecordLine] =
+        &[(12, 1, "2:4:0", &[16, 0, 1]), (13, 2, "2:2:2", &[0, 1]), (14, 1, "2:4:0", &[16, 0, 0])];
+    assert_eq!(found(&[&FORK, &twice], all), (vec![vec![21]], vec![]));
+    assert_eq!(found(&[&FORK, &lock(10, 2, &[16]), waits, gets, &twice], all), (vec![], vec![vec![21]]));
+    // A thread of the parent and one of the child wait for each other.
+    let both: &[RecordLine] = &[(22, 2, "2:2:1", &[16, 0, 0, 21]), (23, 21, "2:2:1", &[56, 0, 0, 2])];
+    let holds = [lock(20, 21, &[16]), lock(21, 2, &[56])].concat();
+    for (unlocker, expected) in [(21, (vec![vec![2, 21]], vec![])), (1, (vec![], vec![vec![2, 21]]))] {
+        let before = [&lock(10, 21, &[16])[..], &unlock(11, unlocker)].concat();
+        assert_eq!(found(&[&FORK, &before, &holds, both], all), expected);
+    }
+}
+
+/// Where only calls that blocked are recorded, a thread of the parent unlocks what one of the child has, as a waiter has seen.
+#[test]
+fn who_unlocks_what_another_process_has_may_do_so_again() {
+    let only_blocked = Knowledge { only_blocked: true, ..Knowledge::default() };
+    let circle: &[RecordLine] = &[(20, 21, "2:2:1", &[48, 0, 0, 22]), (21, 22, "2:2:1", &[16, 0, 0, 21])];
+    let deadlock: Found = (vec![vec![21, 22]], vec![]);
+    assert_eq!(found(&[&FORK, circle], only_blocked), deadlock);
+    let sees: &[RecordLine] = &[(10, 22, "2:2:1", &[16, 0, 0, 21])];
+    let own: &[RecordLine] = &[(11, 21, "2:4:0", &[16, 0, 1])];
+    let others: &[RecordLine] = &[(12, 1, "2:4:0", &[16, 0, 1]), (13, 22, "2:2:2", &[0, 1])];
+    assert_eq!(found(&[&FORK, sees, others, circle], only_blocked), (vec![], vec![vec![22, 21]]));
+    assert_eq!(found(&[&FORK, sees, own, others, circle], only_blocked), deadlock, "it has it from thread 21");
+    // One of the parent saw that.
+    let sees: &[RecordLine] = &[(10, 2, "2:2:1", &[16, 0, 0, 21])];
+    let others: &[RecordLine] = &[(12, 1, "2:4:0", &[16, 0, 1]), (13, 2, "2:2:2", &[0, 1])];
+    let (deadlocks, _) = found(&[&FORK, sees, others, circle], only_blocked);
+    assert_eq!(deadlocks, [[0; 0]; 0]);
+    // It is unlocked while they are in the circle.
+    let unlocks: &[RecordLine] = &[(22, 1, "2:4:0", &[16, 0, 1])];
+    assert_eq!(found(&[&FORK, circle, unlocks], only_blocked), (vec![], vec![vec![22, 21]]));
+}
