@@ -35,6 +35,16 @@ pub enum ReaderCount {
     Unclear,
 }
 
+/// The last count of the readers that had all those which are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadersKnown {
+    /// The thread that has counted them, and when it acquired the lock. It counted them after that, and before its next record.
+    pub counted_by: u32,
+    pub counted_at: u64,
+    /// How many others it counted, whose acquisitions have no record, and which have not released the lock since.
+    pub others: u32,
+}
+
 impl EndedReaders {
     fn is_in_question(&self, hold: &Hold) -> bool {
         hold.from <= self.until

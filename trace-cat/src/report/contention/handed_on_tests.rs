@@ -4,9 +4,9 @@ use super::analysis_tests::{RecordLine, analysed_with, lock, undecided, wrong};
 use super::holds::Knowledge;
 
 /// Deadlocks, and circles in doubt.
-type Found = (Vec<Vec<u32>>, Vec<Vec<u32>>);
+type Circles = (Vec<Vec<u32>>, Vec<Vec<u32>>);
 
-fn found(records: &[&[RecordLine<'static>]], knowledge: Knowledge) -> Found {
+fn found(records: &[&[RecordLine<'static>]], knowledge: Knowledge) -> Circles {
     let (analysis, graph) = analysed_with(&records.concat(), knowledge);
     (wrong(&analysis, &graph).0, undecided(&analysis, &graph))
 }
@@ -62,7 +62,7 @@ fn what_one_process_has_shown_of_a_lock_holds_for_its_relatives() {
     // One of the child's threads waits for the other one.
     let circle =
         [&lock(20, 22, &[16])[..], &lock(21, 21, &[48]), &[(22, 22, "2:2:1", &[48]), (23, 21, "2:2:1", &[16])]];
-    let (deadlock, doubt): (Found, Found) = ((vec![vec![21, 22]], vec![]), (vec![], vec![vec![21, 22]]));
+    let (deadlock, doubt): (Circles, Circles) = ((vec![vec![21, 22]], vec![]), (vec![], vec![vec![21, 22]]));
     for (unlocker, expected) in [(2, &deadlock), (1, &doubt)] {
         let before = [&lock(10, 2, &[16])[..], &unlock(11, unlocker)].concat();
         assert_eq!(found(&[&FORK, &before, &circle.concat()], all), *expected);
@@ -92,7 +92,7 @@ fn what_one_process_has_shown_of_a_lock_holds_for_its_relatives() {
 fn who_unlocks_what_another_process_has_may_do_so_again() {
     let only_blocked = Knowledge { only_blocked: true, ..Knowledge::default() };
     let circle: &[RecordLine] = &[(20, 21, "2:2:1", &[48, 0, 0, 22]), (21, 22, "2:2:1", &[16, 0, 0, 21])];
-    let deadlock: Found = (vec![vec![21, 22]], vec![]);
+    let deadlock: Circles = (vec![vec![21, 22]], vec![]);
     assert_eq!(found(&[&FORK, circle], only_blocked), deadlock);
     let sees: &[RecordLine] = &[(10, 22, "2:2:1", &[16, 0, 0, 21])];
     let own: &[RecordLine] = &[(11, 21, "2:4:0", &[16, 0, 1])];

@@ -4,10 +4,9 @@
 //! are its shares. Nothing is logged while nobody waits. A release whose record is missing shows only at the next acquisition:
 //! then the segments of that hold are changed, because nobody knows when it ended.
 
-use super::ended_readers::EndedReaders;
+use super::ended_readers::{EndedReaders, ReadersKnown};
 use super::holds::{FinishedWait, Hold, Knowledge, Release, Released, WATCH};
 use super::pending_wait::PendingWait;
-use super::reader_holds::ReadersKnown;
 use super::segment_log::SegmentLog;
 use super::small_vectors::push;
 use super::wait_shares::{Holder, Occupant, WaitShares};

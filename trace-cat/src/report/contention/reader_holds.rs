@@ -1,18 +1,8 @@
 //! The holds of readers, of which some may have ended without a release.
 
-use super::ended_readers::ReaderCount;
+use super::ended_readers::{ReaderCount, ReadersKnown};
 use super::holds::{Hold, Knowledge};
 use super::occupancy::Occupancy;
-
-/// The last count of the readers that had all those which are known.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ReadersKnown {
-    /// The thread that has counted them, and when it acquired the lock. It counted them after that, and before its next record.
-    pub counted_by: u32,
-    pub counted_at: u64,
-    /// How many others it counted, whose acquisitions have no record, and which have not released the lock since.
-    pub others: u32,
-}
 
 impl Occupancy {
     fn note_readers(&mut self, known: ReadersKnown) {
