@@ -37,6 +37,7 @@ pub fn prepare_files() -> bool {
 pub fn prepare_files_at_end() -> bool {
     if PROCESS.files.is_own() {
         process_state::change_place();
+        info_file::begin_place();
     }
     PROCESS.files.give_up_own();
     directory::give_up_own();

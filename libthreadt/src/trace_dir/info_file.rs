@@ -166,10 +166,15 @@ pub fn give_up_own() {
 
 /// In a forked child, which has no other thread: the one that was writing in the parent does not exist.
 pub fn forget() {
-    // SAFETY: if this thread forked in a handler that interrupted it here, it goes on with the parent's.
+    begin_place();
+    PROCESS.writing_info.release();
+}
+
+/// Begins without a known file where the process has another place than before, which may have been an ancestor's.
+pub fn begin_place() {
+    // SAFETY: nobody uses the new place yet. What this thread has interrupted goes on with the one before.
     let file = unsafe { file_of(WorkingProcess::current()) };
     (file.known, file.has_failed) = (None, false);
-    PROCESS.writing_info.release();
 }
 
 /// Opens the trinfo at `path` for appending, or makes it. The first time an existing one is that of the program before
