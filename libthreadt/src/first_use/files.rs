@@ -17,19 +17,28 @@ use super::process_info;
 ///
 /// A failure is reported once on stderr and ends all recording in this process.
 pub fn prepare_files() -> bool {
-    PROCESS.files.run_unless_asleep(Reentry::BySignals, || {
+    loop {
         let process = WorkingProcess::current();
-        // Read here, where it takes no stack but its own: it is needed deep within.
-        identity::start();
-        // SAFETY: within `files`, which one thread of the process runs, and all users of the directory's paths have
-        // passed.
-        let prepared = directory::resolve() && unsafe { make_files(process) };
-        // Without a trbuf a process in a sandbox goes on counting. A child that was forked meanwhile has not begun.
-        if !prepared && process.is_current() && process_state::sandboxed().is_none() {
-            switch_all_off();
+        let prepared =
+            PROCESS.files.run_unless_asleep(Reentry::BySignals, || process.is_current(), || prepare(process));
+        // A child that was forked meanwhile has begun with its parent's, and makes its own.
+        if process.is_current() {
+            return prepared;
         }
-        prepared
-    })
+    }
+}
+
+fn prepare(process: WorkingProcess) -> bool {
+    // Read here, where it takes no stack but its own: it is needed deep within.
+    identity::start();
+    // SAFETY: within `files`, which one thread of the process runs, and all users of the directory's paths have
+    // passed.
+    let prepared = directory::resolve() && unsafe { make_files(process) };
+    // Without a trbuf a process in a sandbox goes on counting. A child that was forked meanwhile has not begun.
+    if !prepared && process.is_current() && process_state::sandboxed().is_none() {
+        switch_all_off();
+    }
+    prepared
 }
 
 /// As [`prepare_files`], in the thread that ends the process or calls exec, and also if that was at this work before: it has left the

@@ -57,19 +57,26 @@ impl Once {
     /// A thread that finds another one at work waits for it. A thread that finds itself at work in a signal handler gets
     /// `false` at once. If the work was left, by a jump of this thread or because the other one has gone, it begins anew.
     pub fn run(&self, work: impl FnOnce() -> bool) -> bool {
-        self.run_or_wait(true, Reentry::BySignals, work)
+        self.run_or_wait(true, Reentry::BySignals, || true, work)
     }
 
     /// As [`Once::run`], for work that may lead to itself without a signal, in an allocator that uses hooked functions for example.
     /// That it was left by a jump is then certain only where the stack has been taken back.
     pub fn run_calling_others(&self, work: impl FnOnce() -> bool) -> bool {
-        self.run_or_wait(true, Reentry::ByCalls, work)
+        self.run_or_wait(true, Reentry::ByCalls, || true, work)
     }
 
     /// As [`Once::run`], but does not wait for a thread that sleeps: a signal handler may have interrupted its work, and may
     /// wait for this thread. Then this one gets `false`, and the next time, too, as long as that one sleeps.
-    pub fn run_unless_asleep(&self, reentry: Reentry, work: impl FnOnce() -> bool) -> bool {
-        self.run_or_wait(false, reentry, work)
+    ///
+    /// A child that a signal handler has forked, which is not `is_current`, leaves the work that was its parent's.
+    pub fn run_unless_asleep(
+        &self,
+        reentry: Reentry,
+        is_current: impl Fn() -> bool,
+        work: impl FnOnce() -> bool,
+    ) -> bool {
+        self.run_or_wait(false, reentry, is_current, work)
     }
 
     /// Whether this thread is at work, or has left the work by a jump.
@@ -88,7 +95,13 @@ impl Once {
 
     // Not inlined: a call within the work then has its stack below this one.
     #[inline(never)]
-    fn run_or_wait(&self, for_sleepers: bool, reentry: Reentry, work: impl FnOnce() -> bool) -> bool {
+    fn run_or_wait(
+        &self,
+        for_sleepers: bool,
+        reentry: Reentry,
+        is_current: impl Fn() -> bool,
+        work: impl FnOnce() -> bool,
+    ) -> bool {
         // First, without the right to change it: the kernel would copy its page for a forked child.
         if self.is_done() {
             return true;
@@ -99,6 +112,10 @@ impl Once {
             let own = Holder::new(me, here).word();
             match self.0.compare_exchange(UNDONE, own, Acquire, Acquire) {
                 Ok(_) => {
+                    if !is_current() {
+                        let _ = self.0.compare_exchange(own, UNDONE, Release, Relaxed);
+                        return self.is_done();
+                    }
                     let done = work();
                     // A child that a signal handler forked returns here, too. What it went on with was its parent's work.
                     // Where the kernel must not be asked the ID is 0.
