@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use spec::buffer::{Owner, PAGE};
+use spec::info;
 use spec::names::FileName;
 
 use super::dead_process::read_leftovers;
@@ -38,7 +39,7 @@ fn try_inspect(path: &Path, diagnostics: &Diagnostics) -> io::Result<ProcessStat
         if is_blank(&page) {
             if !is_left_blank(&file)? {
                 diagnostics.report_damage(path.display(), "its first page is blank; what its process left is not read");
-            } else if has_info(path) && holds_only_zeros(&file, 0)? {
+            } else if had_buffers(path) && holds_only_zeros(&file, 0)? {
                 diagnostics.report_damage(path.display(), "it is blank; what its process left in it is gone");
             }
             return Ok(ProcessState::None);
@@ -69,10 +70,12 @@ fn try_inspect(path: &Path, diagnostics: &Diagnostics) -> io::Result<ProcessStat
     }
 }
 
-/// Whether the process has a trinfo, which it makes once it has recorded something, and its trbuf has a header.
-fn has_info(path: &Path) -> bool {
+/// Whether the process has a trinfo, which it makes once it has recorded something, and its trbuf has a header; and it does not say that
+/// the buffers were in the process's own memory.
+fn had_buffers(path: &Path) -> bool {
     let Some(FileName::Buffers(number)) = split_name(path).1 else { return false };
-    ProcessFiles::of_file(path, number).path(FileName::Info(number)).exists()
+    let info = std::fs::read(ProcessFiles::of_file(path, number).path(FileName::Info(number)));
+    info.is_ok_and(|text| !info::lines(&text).any(|line| line == (b"buffer", b"anonymous")))
 }
 
 fn is_blank(page: &[u8; PAGE]) -> bool {
