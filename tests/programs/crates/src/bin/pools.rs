@@ -1,8 +1,9 @@
-//! Pools of threads: rayon's and tokio's. Their workers sleep until main has work for them, and contend for a lock then.
+//! Pools of threads: rayon's and tokio's. Their workers sleep until main has work for them, and contend for a lock then: the first one keeps
+//! it until all others wait.
 
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use crates::{await_sleep, own_task};
 
@@ -16,14 +17,26 @@ fn print(name: &str, tasks: &[String]) {
     }
 }
 
+/// Waits until each of the tasks but the calling one is about to lock, and sleeps.
+fn await_others(tasks: &[String], arrived: &AtomicUsize) {
+    while arrived.load(SeqCst) < tasks.len() {
+        thread::yield_now();
+    }
+    let own = own_task();
+    tasks.iter().filter(|task| **task != own).for_each(|task| await_sleep(task));
+}
+
 fn rayon() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(WORKERS).build().unwrap();
     let tasks = pool.broadcast(|_| own_task());
     tasks.iter().for_each(|task| await_sleep(task));
-    let hot = Mutex::new(0);
+    let (hot, arrived) = (Mutex::new(0), AtomicUsize::new(0));
     pool.broadcast(|_| {
+        arrived.fetch_add(1, SeqCst);
         let mut count = hot.lock().unwrap(); // hot in rayon
-        thread::sleep(Duration::from_millis(10));
+        if *count == 0 {
+            await_others(&tasks, &arrived);
+        }
         *count += 1;
     });
     assert_eq!(*hot.lock().unwrap(), WORKERS);
@@ -34,27 +47,31 @@ fn tokio() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).build().unwrap();
     // A task keeps its worker until all have one.
     let barrier = Arc::new(std::sync::Barrier::new(WORKERS));
-    let hot = Arc::new(Mutex::new(0));
-    let spawn = |is_hot: bool| {
+    let hot = Arc::new((Mutex::new(0), AtomicUsize::new(0)));
+    let spawn = |tasks: Option<Arc<Vec<String>>>| {
         let (barrier, hot) = (Arc::clone(&barrier), Arc::clone(&hot));
         runtime.spawn(async move {
             barrier.wait();
-            if is_hot {
+            if let Some(tasks) = tasks {
+                let (hot, arrived) = &*hot;
+                arrived.fetch_add(1, SeqCst);
                 let mut count = hot.lock().unwrap(); // hot in tokio
-                thread::sleep(Duration::from_millis(10));
+                if *count == 0 {
+                    await_others(&tasks, arrived);
+                }
                 *count += 1;
             }
             own_task()
         })
     };
-    let of_all = |is_hot: bool| {
-        let all: Vec<_> = (0..WORKERS).map(|_| spawn(is_hot)).collect();
+    let of_all = |tasks: Option<Arc<Vec<String>>>| {
+        let all: Vec<_> = (0..WORKERS).map(|_| spawn(tasks.clone())).collect();
         all.into_iter().map(|task| runtime.block_on(task).unwrap()).collect::<Vec<_>>()
     };
-    let tasks = of_all(false);
+    let tasks = Arc::new(of_all(None));
     tasks.iter().for_each(|task| await_sleep(task));
-    of_all(true);
-    assert_eq!(*hot.lock().unwrap(), WORKERS);
+    of_all(Some(Arc::clone(&tasks)));
+    assert_eq!(*hot.0.lock().unwrap(), WORKERS);
     print("tokio", &tasks);
 
     // Tasks that wait for tokio's own lock let their worker do something else.
