@@ -157,6 +157,7 @@ impl Analysis {
             exited_by: None,
             exec: None,
             fork_holds: Default::default(),
+            is_forking: false,
             held_when_forking: Vec::new(),
             held_at_fork: Vec::new(),
             fork_returns: Default::default(),
@@ -217,10 +218,11 @@ impl Analysis {
     /// Takes the return record of a fork in the parent: what the thread holds then is what the child began with.
     pub fn return_from_fork(&mut self, thread: u32, record: &NumericRecord) {
         self.close_call(thread, record);
+        let process = self.threads[thread as usize].process;
+        self.processes[process as usize].is_forking = false;
         let [child, _, kind, ..] = record.arguments;
         if child != 0 && COPYING_FORKS.contains(&kind) {
             let holds = self.inherited_holds(thread);
-            let process = self.threads[thread as usize].process;
             let known = self.process_of_pid.get(&(child as u32)).copied();
             if known.is_none_or(|known| self.processes[known as usize].parent != Some(process)) {
                 self.processes[process as usize].fork_returns.insert(child as u32, record.time);

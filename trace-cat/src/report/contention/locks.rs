@@ -256,7 +256,10 @@ impl Analysis {
         let has_waiters = state.occupancy.has_waiters();
         self.lose_holds(object, &lost);
         match released {
-            Released::Hold(hold) => self.account_hold(object, hold, now),
+            Released::Hold(hold) => {
+                self.note_released_when_forking(object, thread);
+                self.account_hold(object, hold, now);
+            }
             Released::NotHeld => {
                 self.missing.acquisitions += u64::from(!knowledge.leaves_calls_out());
             }

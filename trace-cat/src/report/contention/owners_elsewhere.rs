@@ -9,7 +9,8 @@
 
 use super::analysis::Analysis;
 use super::holds::Hold;
-use super::tables::{ImageEnd, OngoingCall, ThreadState};
+use super::object_state::ObjectState;
+use super::tables::{ImageEnd, OngoingCall, ProgramState, ThreadState};
 
 /// In how many of the latest processes the owner of a lock is searched for when a wait begins, or another one's unlock is seen.
 const SEARCHED_MAX: usize = 256;
@@ -152,6 +153,19 @@ impl Analysis {
         if state.open.last().is_some_and(|call| call.waits) {
             let process = state.process;
             self.processes[process as usize].held_when_forking = self.locks_held(process, u64::MAX);
+            self.processes[process as usize].is_forking = true;
+        }
+    }
+
+    /// Takes that a thread has released a lock: while another one forks, the memory may have been copied before.
+    pub fn note_released_when_forking(&mut self, object: u32, thread: u32) {
+        /// How many are kept of a fork.
+        const RELEASED_MAX: usize = 256;
+        let ObjectState { process, address, .. } = self.objects[object as usize];
+        let ProgramState { is_forking, held_when_forking, .. } = &mut self.processes[process as usize];
+        let released = (address, thread);
+        if *is_forking && held_when_forking.len() < RELEASED_MAX && !held_when_forking.contains(&released) {
+            held_when_forking.push(released);
         }
     }
 

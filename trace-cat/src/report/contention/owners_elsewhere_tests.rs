@@ -184,4 +184,6 @@ fn who_had_a_lock_at_the_fork_does_not_keep_the_childs_copy() {
     let copy = ((vec![], vec![(2, 1)]), (vec![], vec![(2, 21), (21, 2)]));
     assert_eq!(found_after(&[&FORK[2..], &unlock(9)]), copy);
     assert_eq!(found_after(&[&FORK[2..3], &unlock(6), &FORK[3..]]), copy, "until the child is there");
+    let meanwhile = [lock(5, 2, &[16]).as_slice(), &unlock(6)].concat();
+    assert_eq!(found_after(&[&unlock(4), &FORK[2..3], &meanwhile, &FORK[3..]]), copy, "only meanwhile");
 }

@@ -45,7 +45,9 @@ pub struct ProgramState {
     pub exec: Option<(u32, u64)>,
     /// What the forking thread of each child held.
     pub fork_holds: HashMap<u32, Vec<InheritedHold>, RandomState>,
-    /// The locks that threads had when one of them began to fork last, by address.
+    /// A thread of it has begun to fork, and the call has not returned.
+    pub is_forking: bool,
+    /// The locks that threads had when one of them began to fork last, by address, and those that they have released since while it did.
     pub held_when_forking: Vec<(u64, u32)>,
     /// Those that threads of its parent had when it was forked.
     pub held_at_fork: Vec<(u64, u32)>,
