@@ -42,7 +42,8 @@ impl Analysis {
     }
 
     /// Whether another thread has unlocked a lock that a thread gets again although it has it, also if that one's record is missing, as
-    /// from its ring. The thread's own records are complete since then: it would have forgotten what it has where they are not.
+    /// from its ring. The thread's own records are complete since then: it would have forgotten what it has where they are not. Where no
+    /// record is missing the program has made another lock there, in memory that it had freed.
     pub fn shows_unlock_by_another(&self, object: u32, hold: &Hold) -> bool {
         use ObjectKind::{Mutex, Rwlock, Spin};
         let state = &self.objects[object as usize];
@@ -50,6 +51,7 @@ impl Analysis {
         // What a forked child has from its parent it may have made anew by an assignment.
         let is_inherited = process.parent.is_some() && hold.from == process.begin;
         hold.is_recorded
+            && (process.knowledge.complete_from > 0 || self.may_be_elsewhere(object))
             && !is_inherited
             && matches!(state.kind, Mutex | Rwlock | Spin)
             && !self.knowledge_of(object).leaves_calls_out()

@@ -34,6 +34,8 @@ fn who_gets_a_lock_again_that_it_has_may_get_it_once_more() {
         let waits: &[RecordLine] = &[(30, 1, entry, &[16, 0, 0, 1])];
         assert_eq!(found(&[begin, takes, waits], ring), (vec![vec![1]], vec![]), "nobody has unlocked it before");
         assert_eq!(found(&[begin, takes, gets, waits], ring), (vec![], vec![vec![1]]), "{entry}");
+        let complete = found(&[begin, takes, gets, waits], Knowledge::default());
+        assert_eq!(complete, (vec![vec![1]], vec![]), "{entry} of another lock, at the address of one that was freed");
         let unlocks: &[RecordLine] = &[(11, 1, if kind == 2 { "2:4:0" } else { "5:4:0" }, &[16, 0, 0])];
         if kind != 9 {
             assert_eq!(found(&[begin, takes, unlocks, gets, waits], ring), (vec![vec![1]], vec![]), "it has itself");

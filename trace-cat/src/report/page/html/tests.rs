@@ -143,3 +143,18 @@ fn durations_are_rounded_as_on_the_text_page() {
     let expected: Vec<String> = durations.iter().map(|duration| short_duration(*duration)).collect();
     assert_eq!(text.lines().collect::<Vec<_>>(), expected, "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// The kinds of what is missing, as they stand in the document.
+#[test]
+fn each_reason_has_words_on_the_page() {
+    let script = include_str!("assets/overview.js");
+    let words = script.split_once("const MISSING = {").unwrap().1.split_once("\n};").unwrap().0;
+    let has_words = |kind: &str| words.lines().any(|line| line.trim_start().starts_with(&format!("{kind}: ")));
+    let document = include_str!("../document.rs");
+    let kinds = ["lost", "ring", "changes", "level", "events", "release", "acquisition", "entry", "return", "holder"];
+    let of_waits = ["jump", "owner", "routine", "cancelled", "left", "robust", "ending"];
+    let known = |kind: &&str| document.contains(&format!("\"{kind}\""));
+    let missing: Vec<&str> = kinds.into_iter().chain(of_waits).filter(known).filter(|kind| !has_words(kind)).collect();
+    assert_eq!(missing, Vec::<&str>::new());
+    assert!(of_waits.iter().all(known));
+}

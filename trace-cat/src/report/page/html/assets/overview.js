@@ -67,11 +67,11 @@ function wrongs() {
 }
 
 const MISSING = {
-  lost: ({ count: lost }) => `${plural(lost, "record")} were lost`,
+  lost: ({ count: lost }) => (lost === null ? "its newest records may be missing: its buffers were in its own memory" : `${plural(lost, "record")} were lost`),
   ring: ({ until }) => (until === null ? "older records were overwritten by a ring" : `records before ${duration(until)} were overwritten by a ring`),
   changed: () => "what is recorded was changed while it ran (trace-cat set)",
   level: () => "only calls that waited were recorded (THR_TRACE_LEVEL=blocked)",
-  events: () => "some calls on locks were not recorded (THR_TRACE_EVENTS)",
+  events: () => "some calls that may be part of a deadlock were not recorded (THR_TRACE_EVENTS)",
   release: ({ count: missing }) => `${plural(missing, "release")} have no record`,
   acquisition: ({ count: missing }) => `${plural(missing, "acquisition")} have no record`,
   entry: ({ count: missing }) => `${plural(missing, "entry record")} are missing`,
@@ -81,6 +81,8 @@ const MISSING = {
   owner: ({ thread, count }) => `whether ${plural(count, "thread")} are in a deadlock: the owner that ${threadLabel(thread)} saw may have released the lock without a record`,
   routine: ({ thread }) => `whether ${threadLabel(thread)} runs a routine of pthread_once or waits for one`,
   cancelled: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for was cancelled in a wait, and may leave that`,
+  left: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for made records within its wait, or left it by a jump`,
+  robust: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for has ended, and the mutex may be robust`,
   ending: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for is ending, and may still run destructors`,
 };
 
