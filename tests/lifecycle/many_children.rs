@@ -143,7 +143,7 @@ fn children_that_record_nothing_make_no_files() {
     }
 }
 
-/// Most of what locks in the children comes behind this library's `_exit`, which has left the trbuf to the next child.
+/// Each child locks ten times, and a thousand times in the `_exit` of another library: this one's has left the trbuf to the next child then.
 #[test]
 fn what_comes_after_the_end_is_in_no_other_childs_trace() {
     let test = TestDirectory::new("late-exit");

@@ -8,6 +8,11 @@ const UNREAD: &str = "newest records are missing, which were in a process's own 
 const CHANGED: &str = "what is recorded was changed (trace-cat set)";
 const SELECTED: &str = "some calls were not recorded (THR_TRACE_EVENTS)";
 
+/// The first of the reasons that hold.
+fn first_that_is<const COUNT: usize>(reasons: [(bool, &str); COUNT]) -> Option<String> {
+    reasons.into_iter().find_map(|(is_so, reason)| is_so.then(|| reason.to_owned()))
+}
+
 impl ReportView<'_> {
     /// Why there may be more deadlocks, and threads that are stuck because of them, than are known for certain, if there may.
     pub fn undecided_deadlocks(&self) -> Option<String> {
@@ -50,18 +55,11 @@ impl ReportView<'_> {
         let has = |is_so: &dyn Fn(&ProgramState) -> bool| self.selected_processes().any(is_so);
         let may_wait =
             |process: &ProgramState| process.knowledge.misses_threads || self.has_thread_without_wait(process);
-        let reason = if self.unread_records().is_some() {
-            UNREAD
-        } else if has(&|process| process.lost > 0) {
-            "records were lost"
-        } else if has(&|process| process.changes > 0 && may_wait(process)) {
-            CHANGED
-        } else if has(&|process| misses(&process.knowledge) && may_wait(process)) {
-            SELECTED
-        } else {
-            return None;
-        };
-        Some(reason.to_owned())
+        let left_out = [
+            (has(&|process| process.changes > 0 && may_wait(process)), CHANGED),
+            (has(&|process| misses(&process.knowledge) && may_wait(process)), SELECTED),
+        ];
+        self.lost_records().or_else(|| first_that_is(left_out))
     }
 
     /// Whether a thread of a process may wait for others in a call that has no record.
@@ -101,18 +99,17 @@ impl ReportView<'_> {
     /// Why there may be more findings than were found, if calls are missing that were to be recorded.
     pub fn missing_calls(&self) -> Option<String> {
         let has = |is_so: fn(&ProgramState) -> bool| self.selected_processes().any(is_so);
-        let reason = if self.unread_records().is_some() {
-            UNREAD
-        } else if has(|process| process.lost > 0) {
-            "records were lost"
-        } else if has(|process| process.complete_from > 0) {
-            "rings overwrote records"
-        } else if has(|process| process.changes > 0) {
-            CHANGED
-        } else {
-            return None;
-        };
-        Some(reason.to_owned())
+        let left_out = [
+            (has(|process| process.complete_from > 0), "rings overwrote records"),
+            (has(|process| process.changes > 0), CHANGED),
+        ];
+        self.lost_records().or_else(|| first_that_is(left_out))
+    }
+
+    /// Why records are missing that were made, but for those that rings have overwritten.
+    fn lost_records(&self) -> Option<String> {
+        let has_lost = || self.selected_processes().any(|process| process.lost > 0);
+        self.unread_records().or_else(|| has_lost().then(|| "records were lost".to_owned()))
     }
 
     /// Why there may be more stuck threads than are known for certain, if there may.

@@ -144,7 +144,7 @@ fn durations_are_rounded_as_on_the_text_page() {
     assert_eq!(text.lines().collect::<Vec<_>>(), expected, "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The kinds of what is missing, as they stand in the document.
+/// The JSON document names the reasons by these kinds; the script of the page has the words.
 #[test]
 fn each_reason_has_words_on_the_page() {
     let script = include_str!("assets/overview.js");
