@@ -202,7 +202,9 @@ impl RecordFileEntry {
 
     /// Lets readers know of an end. Another thread may have published a greater one.
     fn publish(&self, end: u64) {
-        if let Some(published) = self.published() {
+        let Some(published) = self.published() else { return };
+        // Tried first: that is one page fault where the page of the trbuf has not been used yet; `fetch_max` reads first, and takes two.
+        if published.end.compare_exchange(0, end, AcqRel, Relaxed).is_err() {
             published.end.fetch_max(end, AcqRel);
         }
     }

@@ -43,7 +43,8 @@ pub fn make(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProcess) 
             (header, in_file, 0)
         }
     };
-    touch(header);
+    // SAFETY: mapped above; readers change nothing in a header that has no owner yet.
+    unsafe { sys::touch(header) };
     process.check()?;
     begin_header(header, owner, fd, in_file);
     process.check()?;
@@ -94,17 +95,13 @@ fn map_header(fd: &Fd) -> Result<(*mut u8, bool)> {
     Ok((sys::map_anonymous(SLOTS_OFFSET)?, false))
 }
 
-/// Lets the kernel make a page of the trbuf ready to be written, and changes nothing. That takes long, and signals come in the
-/// meantime: a child that a handler forks would then write where its parent has gone on.
-fn touch(page: *mut u8) {
-    // SAFETY: the callers' mappings; every page begins with a word.
-    unsafe { &*page.cast::<AtomicU32>() }.fetch_or(0, Relaxed);
-}
-
-/// The same for what a new owner of the slot writes first.
+/// Lets the kernel make ready what a new owner of the slot writes first. That takes long, and signals come in the meantime: a child
+/// that a handler forks would then write where its parent has gone on.
 pub fn touch_slot(slot: Slot) {
-    touch(slot.base.as_ptr());
-    touch(slot.region_text(0).map_addr(|address| address & !(PAGE - 1)));
+    for page in [slot.base.as_ptr(), slot.region_text(0).map_addr(|address| address & !(PAGE - 1))] {
+        // SAFETY: pages of a slot are mapped for good. Their words are nobody else's before the slot has an owner.
+        unsafe { sys::touch(page) };
+    }
 }
 
 /// Writes the header that [`map_header`] has mapped.

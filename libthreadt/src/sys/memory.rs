@@ -1,6 +1,6 @@
 //! Memory mappings and memory barriers.
 
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use super::call::{Errno, Result, call};
 
@@ -31,13 +31,25 @@ pub unsafe fn protect(address: usize, length: usize, protection: libc::c_int) ->
     unsafe { call(libc::SYS_mprotect, [address, length, protection as usize]) }.map(drop)
 }
 
-/// Puts fresh private memory in the place of a mapping.
+/// Puts fresh private memory in the place of a mapping. A single page is there at once, since it will be written.
 ///
 /// # Safety
 /// The range must be a mapping of this library whose contents nobody needs any more.
 pub unsafe fn replace_by_private(address: *mut u8, length: usize) -> Result {
+    let populate = if length == PAGE { libc::MAP_POPULATE } else { 0 };
     // SAFETY: the caller owns the range.
-    unsafe { map_private(address as usize, length, libc::MAP_FIXED) }.map(drop)
+    unsafe { map_private(address as usize, length, libc::MAP_FIXED | populate) }.map(drop)
+}
+
+/// Lets the kernel make a page ready to be written, and changes nothing: where a thread must not lose time between a look at its
+/// process and a write, a page fault would be the most of it.
+///
+/// # Safety
+/// The page must be mapped, writable, and begin with a word that other threads change only by atomic operations.
+pub unsafe fn touch(page: *mut u8) {
+    // A compare and exchange writes on x86-64 whatever it finds. Compilers remove an addition or a disjunction of 0.
+    // SAFETY: the caller's.
+    let _ = unsafe { &*page.cast::<AtomicU32>() }.compare_exchange(0, 0, Relaxed, Relaxed);
 }
 
 unsafe fn map_private(address: usize, length: usize, flags: libc::c_int) -> Result<usize> {
@@ -174,6 +186,28 @@ mod tests {
         // SAFETY: as above.
         unsafe { unmap(page as *mut u8, 2 * PAGE) };
         assert!(!is_readable(page));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "a mapped file")]
+    fn to_touch_a_page_is_to_write_to_it() {
+        use std::io::Write;
+        use std::os::fd::AsRawFd;
+
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; PAGE]).unwrap();
+        let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+        let arguments = [0, PAGE, protection, libc::MAP_PRIVATE as usize, file.as_raw_fd() as usize];
+        // SAFETY: the kernel chooses a free range.
+        let page = unsafe { call(libc::SYS_mmap, arguments) }.unwrap() as *mut u8;
+        // SAFETY: a page of this test.
+        unsafe { touch(page) };
+        // Who has written to a page of a private mapping has a copy, which no change of the file reaches.
+        std::os::unix::fs::FileExt::write_all_at(&file, &[8; PAGE], 0).unwrap();
+        // SAFETY: as above.
+        assert_eq!(unsafe { page.read_volatile() }, 7);
+        // SAFETY: as above.
+        unsafe { unmap(page, PAGE) };
     }
 
     #[test]
