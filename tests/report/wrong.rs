@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::super::harness::{Program, TestDirectory, repository};
+use super::super::harness::{Program, TestDirectory, library, repository};
 use super::{document, report};
 
 /// How many steps each possible deadlock of a program's mode has.
@@ -153,6 +153,24 @@ fn two_processes_may_be_in_a_deadlock_with_each_other() {
     let threads = document["deadlocks"][0]["threads"].as_array().unwrap();
     assert_eq!(threads.len(), 2, "{document:#}");
     assert!(threads[0]["pid"] != threads[1]["pid"] && threads[0]["object"] != threads[1]["object"], "{document:#}");
+}
+
+/// The trbuf is there, but there is no room in it for what threads record: nothing is left of that when the process is killed.
+#[test]
+fn a_deadlock_in_the_processs_own_memory_is_not_known() {
+    for first in ["", "nice"] {
+        println!("first '{first}'");
+        let test = TestDirectory::new("report-no-room");
+        let script = format!("exec prlimit --fsize=307200 env LD_PRELOAD=\"$library\" {first} \"$0\" once");
+        let program = test.native("sh").args(["-c", &script]).arg(Program::c("report/deadlocks.c").path());
+        let program = program.env("library", library()).env("THR_TRACE_DIR", test.trace_directory());
+        let mut program = program.noise_expected().spawn();
+        program.wait_for("ready\n");
+        program.signal(libc::SIGKILL);
+        program.wait().killed(libc::SIGKILL);
+        let page = report(&test, &["--fail-if", "deadlocks > 0"]).run();
+        assert!(page.exited(2).stdout_text().contains("it has no record that was written"), "{}", page.stdout_text());
+    }
 }
 
 /// A ring has overwritten who entered first: each of the threads is in a call that may run the routine.

@@ -68,8 +68,8 @@ impl AnalysisInputs {
             let recorded = recorded.entry(number).or_default();
             recorded.add_incompleteness(threads.chain(lost).max().unwrap_or(0));
             recorded.add_reused_rings(leftovers.reused_rings);
-            // Each record may be written at once.
-            recorded.has_own_memory &= leftovers.has_own_memory;
+            // Each record may be written at once; or only what its threads needed later found no room in the file.
+            recorded.has_own_memory = leftovers.has_own_memory;
         }
         Ok(Some(AnalysisInputs { inputs, recorded, known }))
     }
@@ -79,6 +79,7 @@ impl AnalysisInputs {
         analysis.add_unreported_losses(&self.inputs.unreported_losses());
         let by_info = self.known.iter().map(|(pid, process)| (*pid, process.lost));
         by_info.chain(self.inputs.losses_in_all()).for_each(|(pid, lost)| analysis.raise_losses(pid, lost));
+        analysis.note_buffers(self.inputs.with_buffers());
         let by_buffers = self.inputs.missing_newest();
         // Their trbuf is not there any more: only an end by itself writes all.
         let without_buffers = self.recorded.iter().filter(|(pid, recorded)| {

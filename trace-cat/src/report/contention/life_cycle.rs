@@ -149,6 +149,7 @@ impl Analysis {
             complete_from: knowledge.complete_from,
             gaps: 0,
             lacks_newest: false,
+            has_buffers: false,
             threads: Vec::new(),
             records: 0,
             lost: 0,

@@ -45,6 +45,15 @@ impl Analysis {
         }
     }
 
+    /// Takes that the trbufs of these processes are there.
+    pub fn note_buffers(&mut self, pids: impl Iterator<Item = u32>) {
+        for pid in pids {
+            if let Some(&process) = self.process_of_pid.get(&pid) {
+                self.processes[process as usize].has_buffers = true;
+            }
+        }
+    }
+
     /// Takes that the newest records of threads are missing: they were lost, or are in memory that nobody can read.
     pub fn lose_newest(&mut self, missing: &[MissingNewest]) {
         for MissingNewest { pid, threads } in missing {

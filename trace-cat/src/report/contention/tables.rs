@@ -33,6 +33,8 @@ pub struct ProgramState {
     pub gaps: u32,
     /// The newest records of its threads were in its own memory in the end, or may have been.
     pub lacks_newest: bool,
+    /// Its trbuf is there still: it runs, or something else has ended it than itself.
+    pub has_buffers: bool,
     pub threads: Vec<u32>,
     pub records: u64,
     pub lost: u64,

@@ -62,12 +62,14 @@ impl ReportView<'_> {
         self.lost_records().or_else(|| first_that_is(left_out))
     }
 
-    /// Whether a thread of a process may wait for others in a call that has no record.
+    /// Whether a thread of a process may wait for others in a call that has no record. After their ends are recorded threads run destructors,
+    /// and who ends the process runs handlers of `atexit`.
     fn has_thread_without_wait(&self, process: &ProgramState) -> bool {
-        let ended_by = Some(process.ended_by()).filter(|_| process.end == ImageEnd::Exit);
+        let has_ended = process.end == ImageEnd::Exit && !process.has_buffers;
+        let ended_by = Some(process.ended_by()).filter(|_| has_ended);
         let may_wait = |thread: &u32| {
             let state = self.thread(*thread);
-            let is_over = state.has_ended() && !state.is_in_gap;
+            let is_over = state.has_ended() && !state.is_in_gap && (has_ended || self.analysis.is_gone(*thread));
             !is_over && Some(*thread) != ended_by && !state.certain_call().is_some_and(|call| call.waits)
         };
         process.end != ImageEnd::Exec && process.threads.iter().any(may_wait)
@@ -85,10 +87,17 @@ impl ReportView<'_> {
         (lacks_newest || !self.unread_processes().is_empty()).then(|| UNREAD.to_owned())
     }
 
-    /// The selected processes that have no record but in memory of their own.
+    /// The selected processes whose last program has no record but in memory of its own.
     pub fn unread_processes(&self) -> Vec<u32> {
         let is_unread = |pid: &u32| {
-            let has_none = !self.analysis.process_of_pid.contains_key(pid);
+            let state =
+                self.analysis.process_of_pid.get(pid).map(|process| &self.analysis.processes[*process as usize]);
+            // An exec begins another program.
+            let is_later = |state: &ProgramState| {
+                let has_executed = state.end == ImageEnd::Exec || state.exec.is_some();
+                has_executed && self.recorded[pid].programs.len() > state.image as usize + 1
+            };
+            let has_none = state.is_none_or(is_later);
             has_none && self.analysis.selection.wants_process(*pid) && self.recorded[pid].has_own_memory
         };
         let mut pids: Vec<u32> = self.recorded.keys().copied().filter(is_unread).collect();
@@ -221,6 +230,20 @@ mod tests {
             assert_eq!(result(&of(WAITS, Knowledge::default()), figure), Ok(None));
             assert_eq!(result(&of(WAITS, known(true, false)), figure), Err(SELECTED.to_owned()), "{figure}");
             assert_eq!(result(&of(&ended, known(true, false)), figure), Ok(None), "{figure}: all threads have ended");
+            let mut ending = of(&ended, known(true, false));
+            ending.analysis.processes[0].has_buffers = true;
+            assert_eq!(
+                result(&ending, figure),
+                Err(SELECTED.to_owned()),
+                "{figure}: one may be in a handler of atexit"
+            );
+            let killed =
+                WAITS.to_owned() + ends.lines().next().unwrap() + "\n95:2:01:02:0:0:0:0:0:0\n97:3:01:02:0:0:0:0:0:0\n";
+            assert_eq!(
+                result(&of(&killed, known(true, false)), figure),
+                Err(SELECTED.to_owned()),
+                "{figure}: they may run destructors"
+            );
             let unknown_threads = Knowledge { misses_threads: true, ..known(true, false) };
             assert_eq!(result(&of(&ended, unknown_threads), figure), Err(SELECTED.to_owned()), "{figure}");
             assert_eq!(result(&of(WAITS, known(false, true)), figure), Ok(None), "{figure}: nobody waits for a lock");
@@ -245,6 +268,13 @@ mod tests {
         assert_eq!(result(&sample, "deadlocks"), Err(UNREAD.to_owned()), "nothing is there of process 2");
         assert_eq!(sample.document()["incomplete"][0]["pid"], 2);
         sample.recorded.remove(&2);
+        // The process goes on as another program, of which nothing is there.
+        let mut sample = of(&(WAITS.to_owned() + "97:3:11:03:1:0:0:0:0:0\n"), Knowledge::default());
+        sample.recorded.get_mut(&1).unwrap().has_own_memory = true;
+        assert_eq!(result(&sample, "deadlocks"), Ok(None));
+        sample.recorded.get_mut(&1).unwrap().add_text(b"format 1\nexe /bin/later\nevents all\n");
+        assert_eq!(result(&sample, "deadlocks"), Err(UNREAD.to_owned()), "nothing is there of its last program");
+        let mut sample = of(WAITS, Knowledge::default());
         sample.analysis.processes[0].lacks_newest = true;
         assert_eq!(result(&sample, "lost"), Err(UNREAD.to_owned()));
         let entry = &sample.document()["incomplete"][0];

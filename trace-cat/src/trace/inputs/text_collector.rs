@@ -66,6 +66,11 @@ impl TraceInputs {
         })
     }
 
+    /// The processes whose trbufs were there.
+    pub fn with_buffers(&self) -> impl Iterator<Item = u32> {
+        self.all_leftovers().map(|(pid, _)| pid)
+    }
+
     /// How many records each process lost that no loss record counts, by the process ID that its records show.
     pub fn unreported_losses(&self) -> Vec<(u32, u64)> {
         let losing = self.all_leftovers().filter(|(_, leftovers)| leftovers.lost > 0);
