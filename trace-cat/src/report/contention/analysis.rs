@@ -378,8 +378,10 @@ impl Analysis {
         let site = &mut self.sites.sites[place.site as usize];
         site.waits += u64::from(!place.is_rest);
         let end = end.min(self.selection.times.end);
-        if self.parts.wait_blocks {
-            site.wait_blocks.add(end, waited);
+        match (self.parts.wait_blocks, place.is_rest) {
+            (true, false) => site.wait_blocks.add(end, waited),
+            (true, true) => site.wait_blocks.add_rest(end, waited),
+            (false, _) => {}
         }
         let Some(object) = object else { return };
         let figures = &mut self.objects[object as usize].figures;

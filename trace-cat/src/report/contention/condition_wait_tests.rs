@@ -1,6 +1,6 @@
 //! Waits for conditions in the graph: each ends only with its mutex.
 
-use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, undecided, wrong};
+use super::analysis_tests::{RecordLine, analysed, analysed_with, figures, lock, undecided, wrong};
 use super::holds::Knowledge;
 
 fn lines(lines: &[&[RecordLine<'static>]]) -> Vec<RecordLine<'static>> {
@@ -153,4 +153,18 @@ fn who_was_woken_is_one_of_those_that_wait_for_the_mutex() {
     let end: &[RecordLine] = &[(63, 2, "2:4:0", &[16, 0, 1]), (64, 3, "2:2:2", &[0, 1]), (65, 3, "2:4:0", &[16, 0, 0])];
     let alone: &[RecordLine] = &[(30, 2, "2:4:0", &[16, 0, 1])];
     assert_eq!(most(&[signal, alone, back, again, end]), (2, 1));
+}
+
+/// Its time for the condition and its time for the mutex are of one call.
+#[test]
+fn a_wait_for_a_condition_is_one_wait_of_its_site() {
+    let waits: &[RecordLine] = &[(5, 1, "2:2:1", &[16]), (6, 1, "2:2:2", &[0]), (10, 1, "3:4:1", &[64, 16])];
+    let wakes: &[RecordLine] = &[(25, 2, "3:2:0", &[64, 0, 1]), (60, 2, "2:4:0", &[16, 0, 1])];
+    let (analysis, _) = analysed(&lines(&[waits, &lock(20, 2, &[16]), wakes, &[(62, 1, "3:4:2", &[0, 25])]]));
+    let [waiting, taking] = [64, 16].map(|address| figures(&analysis, address));
+    assert_eq!((waiting.0, taking.0), (1, 1));
+    let site = &analysis.sites.sites[0];
+    let total = site.wait_blocks.total();
+    assert_eq!((total.waits, total.waited), (1, waiting.2 + taking.1));
+    assert_eq!((site.waits, site.contention + site.idleness), (total.waits, total.waited));
 }

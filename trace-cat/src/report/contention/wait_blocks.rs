@@ -37,6 +37,11 @@ impl WaitBlocks {
         self.add_block(end, WaitBlock { waits: 1, waited });
     }
 
+    /// Adds time of a wait that has been added, by its end.
+    pub fn add_rest(&mut self, end: u64, waited: u64) {
+        self.add_block(end, WaitBlock { waits: 0, waited });
+    }
+
     /// Adds all waits of others.
     pub fn merge(&mut self, other: &WaitBlocks) {
         while self.log < other.log && !self.blocks.is_empty() {
@@ -47,7 +52,7 @@ impl WaitBlocks {
             return;
         }
         for (number, block) in (other.first..).zip(&other.blocks) {
-            if block.waits > 0 {
+            if *block != WaitBlock::default() {
                 self.add_block(number << other.log, *block);
             }
         }
