@@ -34,7 +34,9 @@ impl KnownToParent {
         let may_ask = PROCESS.files.is_done() && !slot_layout().is_ring() && process_info::may_write();
         let may_ask = may_ask && !seccomp::has_new_filter();
         if may_ask && sys::is_only_thread() {
-            let ask = || has_lines.set(executable_maps::has_size_of_last_read() && command_line::is_known());
+            // SAFETY: the kernel has just said so.
+            let is_known = || unsafe { command_line::is_known(true) };
+            let ask = || has_lines.set(executable_maps::has_size_of_last_read() && is_known());
             info_file::in_turn(ask);
         }
         let pid_namespace = PROCESS.pid_namespace.load(Relaxed);

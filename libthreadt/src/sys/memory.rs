@@ -159,6 +159,21 @@ pub fn has_bytes(thread: u32, address: usize, bytes: &[u8]) -> bool {
         })
 }
 
+/// Whether these bytes are at an address, which nobody unmaps meanwhile. Unlike [`has_bytes`] it takes no 11 microseconds.
+///
+/// # Safety
+/// The calling thread must be the only one of its process.
+pub unsafe fn has_bytes_alone(address: usize, bytes: &[u8]) -> bool {
+    let (first, end) = (address & !(SET_SIZE - 1), address + bytes.len());
+    // SAFETY: each page of the range was readable just now, and no other thread changes that.
+    let byte = |index: usize| unsafe { core::ptr::with_exposed_provenance::<u8>(address + index).read_volatile() };
+    address != 0
+        && core::iter::successors(Some(first), |word| Some((word & !(PAGE - 1)) + PAGE))
+            .take_while(|word| *word < end)
+            .all(is_readable)
+        && bytes.iter().enumerate().all(|(index, expected)| byte(index) == *expected)
+}
+
 /// Announces that [`barrier`] will be used.
 pub fn register_barrier() -> Result {
     // SAFETY: no memory is involved.
@@ -186,6 +201,26 @@ mod tests {
         // SAFETY: as above.
         unsafe { unmap(page as *mut u8, 2 * PAGE) };
         assert!(!is_readable(page));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "rt_sigprocmask")]
+    fn bytes_are_compared_only_where_all_their_pages_are() {
+        let page = map_anonymous(3 * PAGE).unwrap();
+        let at = page.expose_provenance();
+        // SAFETY: pages of this test.
+        unsafe {
+            page.add(PAGE - 3).copy_from(b"command".as_ptr(), 7);
+            protect(at + 2 * PAGE, PAGE, libc::PROT_NONE).unwrap();
+        }
+        let last = [&[0; PAGE - 4][..], &[0; 4]].concat();
+        // SAFETY: no other thread knows the pages.
+        let has = |place: usize, bytes: &[u8]| unsafe { has_bytes_alone(place, bytes) };
+        assert!(has(at + PAGE - 3, b"command") && !has(at + PAGE - 3, b"commanD") && !has(at + PAGE - 2, b"command"));
+        assert!(has(at + 2 * PAGE - 8, &[0; 8]) && !has(at + 2 * PAGE - 8, &[0; 9]) && !has(0, b"a"));
+        assert!(!has(at + PAGE + 4, &last) && !has(at + 2 * PAGE, b"\0"));
+        // SAFETY: as above.
+        unsafe { unmap(page, 3 * PAGE) };
     }
 
     #[test]

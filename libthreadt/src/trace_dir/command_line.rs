@@ -36,12 +36,20 @@ pub fn forget_place() {
 }
 
 /// Whether the command line is still what was read last, as far as that is known without reading it.
-pub fn is_known() -> bool {
+///
+/// # Safety
+/// If it `is_alone` the calling thread must be the only one of its process.
+pub unsafe fn is_known(is_alone: bool) -> bool {
     // SAFETY: the one writer of trinfo calls this.
     let text = unsafe { TEXT.get_mut() };
     let kept = text.get(..LENGTH.load(Relaxed)).unwrap_or(b"");
+    let at = identity::arguments_at();
+    if is_alone {
+        // SAFETY: the caller's.
+        return !kept.is_empty() && unsafe { sys::has_bytes_alone(at, kept) };
+    }
     // A filter may kill for the call.
-    !kept.is_empty() && !seccomp::has_filter() && sys::has_bytes(sys::process_id(), identity::arguments_at(), kept)
+    !kept.is_empty() && !seccomp::has_filter() && sys::has_bytes(sys::process_id(), at, kept)
 }
 
 /// Writes the command line if it is another one than trinfo has.
@@ -59,7 +67,8 @@ pub fn has_changed() -> bool {
     // SAFETY: the one writer of trinfo calls this.
     let kept = unsafe { TEXT.get_mut() };
     let is_written = kept.get(..LENGTH.load(Relaxed)).is_some_and(|kept| WRITTEN.load(Relaxed) == nonzero_hash(kept));
-    if is_written && is_known() {
+    // SAFETY: the kernel says so.
+    if is_written && unsafe { is_known(sys::is_only_thread()) } {
         return false;
     }
     // SAFETY: as above.
