@@ -48,13 +48,89 @@ impl Analysis {
         use ObjectKind::{Mutex, Rwlock, Spin};
         let state = &self.objects[object as usize];
         let process = &self.processes[state.process as usize];
-        // What a forked child has from its parent it may have made anew by an assignment.
-        let is_inherited = process.parent.is_some() && hold.from == process.begin;
         hold.is_recorded
             && (process.knowledge.complete_from > 0 || self.may_be_elsewhere(object))
-            && !is_inherited
+            // What a forked child has from its parent it may have made anew by an assignment.
+            && !self.is_inherited(object, hold)
             && matches!(state.kind, Mutex | Rwlock | Spin)
             && !self.knowledge_of(object).leaves_calls_out()
+    }
+
+    /// Takes that a thread of a child has unlocked a lock that it has from its parent, while those of ancestors have `held` as far as is
+    /// known. If the memory is not private, the lock is one that processes hand on. A recursive mutex checks its owner.
+    pub fn note_unlock_by_child(&mut self, object: u32, held: &[u32]) {
+        let is_exclusive = |object: &u32| self.objects[*object as usize].occupancy.is_exclusive();
+        if self.objects[object as usize].kind != ObjectKind::Rmutex && held.iter().any(is_exclusive) {
+            self.set_may_be_handed_on(object, true);
+        }
+    }
+
+    /// Takes that the memory of a lock is private: what a child does with its own is no sign for others.
+    pub fn note_own_copies(&mut self, object: u32) {
+        if self.objects[object as usize].may_be_handed_on {
+            self.set_may_be_handed_on(object, false);
+        }
+    }
+
+    /// Takes that a thread has released what it had. If a child has unlocked that before, each has a lock of its own: one lock would be free.
+    /// But a thread of another process may have taken it in between, and this one may have released it for that one.
+    pub fn note_own_release(&mut self, object: u32, thread: u32, hold: &Hold) {
+        let is_own = hold.holder.thread == thread && hold.may_be_elsewhere;
+        if !is_own || !self.objects[object as usize].may_be_handed_on {
+            return;
+        }
+        let may_be_taken = |other: &u32| {
+            let occupancy = &self.objects[*other as usize].occupancy;
+            // What a child has from its parent it has not taken since.
+            let is_old =
+                !occupancy.holds.is_empty() && occupancy.holds.iter().all(|hold| self.is_inherited(*other, hold));
+            !is_old && !occupancy.is_free(self.knowledge_of(*other))
+        };
+        if !self.objects_of_relatives(object).iter().filter(|other| **other != object).any(may_be_taken) {
+            self.set_may_be_handed_on(object, false);
+        }
+    }
+
+    /// Whether a child has unlocked what a thread had at its fork, since another one gets it, or that thread itself again.
+    pub fn shows_unlock_by_child(&self, object: u32, hold: &Hold) -> bool {
+        // What a child has from its parent that one may have released itself.
+        let is_kept = hold.is_recorded && hold.may_be_elsewhere && !self.is_inherited(object, hold);
+        is_kept && !self.knowledge_of(object).leaves_calls_out()
+    }
+
+    /// Whether the first thread of a forked child has an object because the one that forked it had it.
+    fn is_inherited(&self, object: u32, hold: &Hold) -> bool {
+        let process = &self.processes[self.objects[object as usize].process as usize];
+        process.parent.is_some() && hold.from == process.begin
+    }
+
+    /// Takes that processes share a lock, and hand it on.
+    pub fn note_shared_and_handed_on(&mut self, object: u32) {
+        for object in self.objects_of_relatives(object) {
+            let state = &mut self.objects[object as usize];
+            (state.may_be_held_elsewhere, state.is_handed_on) = (true, true);
+        }
+    }
+
+    fn set_may_be_handed_on(&mut self, object: u32, may_be_handed_on: bool) {
+        for object in self.objects_of_relatives(object) {
+            self.objects[object as usize].may_be_handed_on = may_be_handed_on;
+        }
+    }
+
+    /// The objects of a kind at an address in a process, its ancestors, and the latest processes that are of one family with these.
+    fn objects_of_relatives(&self, object: u32) -> Vec<u32> {
+        let process = self.objects[object as usize].process;
+        let (address, kind) = self.objects[object as usize].identity();
+        let first = |process: u32| self.line_of(process).last();
+        let is_relative = |other: &u32| first(*other) == first(process);
+        let others = self.latest_processes().filter(is_relative);
+        let mut objects: Vec<u32> =
+            self.line_of(process).chain(others).filter_map(|process| self.object_at(process, address)).collect();
+        objects.retain(|object| self.objects[*object as usize].kind == kind);
+        objects.sort_unstable();
+        objects.dedup();
+        objects
     }
 
     /// The objects of other processes that may be one lock with this one.

@@ -36,12 +36,13 @@ impl Analysis {
     }
 
     /// Takes that a thread of a forked child releases a lock that it has if its memory is private. If it is not, the thread of an ancestor
-    /// does not have it any more.
+    /// does not have it any more, and the lock is one that others release.
     pub fn release_inherited_lock(&mut self, object: u32, thread: u32, time: u64) {
         let state = &self.objects[object as usize];
         let is_inherited = |hold: &Hold| hold.holder.thread == thread && hold.may_be_elsewhere;
         if self.processes[state.process as usize].parent.is_some() && state.occupancy.holds.iter().any(is_inherited) {
-            self.set_doubt_before_fork(object, true, time);
+            let doubtful = self.set_doubt_before_fork(object, true, time);
+            self.note_unlock_by_child(object, &doubtful);
         }
     }
 
@@ -80,8 +81,10 @@ impl Analysis {
         Some(self.threads[first as usize].tid)
     }
 
-    /// Takes whether threads of a child's ancestors may not have a lock any more that they had when they forked it.
-    fn set_doubt_before_fork(&mut self, object: u32, may_be_elsewhere: bool, now: u64) {
+    /// Takes whether threads of a child's ancestors may not have a lock any more that they had when they forked it. Returns the ancestors'
+    /// objects that they still have as far as is known.
+    fn set_doubt_before_fork(&mut self, object: u32, may_be_elsewhere: bool, now: u64) -> Vec<u32> {
+        let mut held = Vec::new();
         let process = self.objects[object as usize].process;
         let (address, kind) = self.objects[object as usize].identity();
         for ancestor in self.line_of(process).skip(1).collect::<Vec<u32>>() {
@@ -90,10 +93,13 @@ impl Analysis {
             let state = &mut self.objects[known as usize];
             if state.kind == kind {
                 state.occupancy.advance(now, knowledge);
-                let before = state.occupancy.holds.iter_mut().filter(|hold| hold.from < forked_at);
-                before.for_each(|hold| hold.may_be_elsewhere = may_be_elsewhere);
+                for hold in state.occupancy.holds.iter_mut().filter(|hold| hold.from < forked_at) {
+                    hold.may_be_elsewhere = may_be_elsewhere;
+                    held.push(known);
+                }
             }
         }
+        held
     }
 
     /// Returns whether the memory of the lock is private.
@@ -114,6 +120,7 @@ impl Analysis {
             OwnerByFork::FirstThread(owner) => {
                 self.objects[lock.object as usize].occupancy.set_doubt(owner, false);
                 self.set_doubt_before_fork(lock.object, false, lock.time);
+                self.note_own_copies(lock.object);
                 if lock.waiter.is_some() {
                     self.observe_owner(lock.object, owner, lock.time);
                 }

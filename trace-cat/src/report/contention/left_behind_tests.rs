@@ -199,3 +199,40 @@ fn what_a_child_may_unlock_its_parent_may_get_again() {
     let anew: &[RecordLine] = &[(23, 1, "2:4:0", &[16, 0, 0]), (24, 1, "2:2:1", &[16]), (24, 1, "2:2:2", &[0, 0])];
     assert_eq!(with_attributes(&[fork, anew, again, unlocks], false), (vec![vec![1]], 0, 0));
 }
+
+/// A child unlocks what its parent had at the fork, as one process does for another in memory that they share. Then threads of the parent or of
+/// the child wait for each other.
+#[test]
+fn what_a_child_has_unlocked_it_may_unlock_again() {
+    let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[20, 0, 0])];
+    let threads: &[RecordLine] = &[(23, 2, "1:39:0", &[2]), (24, 22, "1:39:0", &[2])];
+    let unlocks = |time: u64, thread: u32| -> [RecordLine<'static>; 1] { [(time, thread, "2:4:0", &[16, 0, 0])] };
+    let circle = |first: u32, second: u32| -> Vec<RecordLine<'static>> {
+        let waits: &[RecordLine] = &[(52, first, "2:2:1", &[16]), (53, second, "2:2:1", &[48])];
+        [&lock(50, second, &[16])[..], &lock(51, first, &[48]), waits].concat()
+    };
+    let found = |begin: &[RecordLine<'static>], between: &[&[RecordLine<'static>]], circle: &[RecordLine<'static>]| {
+        let records = lines(&[begin, &lock(10, 1, &[16]), fork, threads, &lines(between), circle]);
+        let (analysis, graph) = analysed(&records);
+        (wrong(&analysis, &graph).0, undecided(&analysis, &graph))
+    };
+    let in_doubt = |circle: &[u32]| (vec![], vec![circle.to_vec()]);
+    let certain = |circle: &[u32]| (vec![circle.to_vec()], vec![]);
+    let made: &[RecordLine] = &[(5, 1, "2:1:0", &[16, 99, 0, 0])];
+    let made_by_another: &[RecordLine] = &[];
+    for begin in [made, made_by_another] {
+        for (first, second) in [(1, 2), (21, 22)] {
+            let (wait, pair) = (circle(first, second), [first, second]);
+            assert_eq!(found(begin, &[&unlocks(30, 21)], &wait), in_doubt(&pair), "{begin:?} {pair:?}");
+            // Each has unlocked its own, as handlers of pthread_atfork do.
+            assert_eq!(found(begin, &[&unlocks(30, 21), &unlocks(31, 1)], &wait), certain(&pair), "{begin:?} {pair:?}");
+            assert_eq!(found(begin, &[&unlocks(30, 1), &unlocks(31, 21)], &wait), certain(&pair), "{begin:?} {pair:?}");
+            // The thread of the parent may have unlocked it for the one of the child that had got it.
+            let gets = lock(31, 22, &[16]);
+            let both = lines(&[&unlocks(30, 21), &gets, &unlocks(32, 1), &unlocks(33, 22)]);
+            assert_eq!(found(begin, &[&both], &wait), in_doubt(&pair), "{begin:?} {pair:?}");
+        }
+    }
+    let private: &[RecordLine] = &[(5, 1, "2:1:0", &[16, 0, 0, 0])];
+    assert_eq!(found(private, &[&unlocks(30, 21)], &circle(21, 22)), certain(&[21, 22]), "the child's own copy");
+}

@@ -160,6 +160,9 @@ impl Analysis {
         {
             self.note_handed_on(object);
         }
+        if was_exclusive && lost.iter().any(|hold| self.shows_unlock_by_child(object, hold)) {
+            self.note_shared_and_handed_on(object);
+        }
         self.lose_holds(object, &lost);
         if is_new && is_held {
             self.begin_hold(object, holder.thread);
@@ -258,6 +261,7 @@ impl Analysis {
         match released {
             Released::Hold(hold) => {
                 self.note_released_when_forking(object, thread);
+                self.note_own_release(object, thread, &hold);
                 self.account_hold(object, hold, now);
             }
             Released::NotHeld => {

@@ -92,6 +92,9 @@ pub struct ObjectState {
     pub has_no_attributes: bool,
     /// A lock that a thread has unlocked which was not its owner: any thread may be the one that does so.
     pub is_handed_on: bool,
+    /// A lock that a thread of a forked child has unlocked, while that of its ancestor which had it at the fork has not: it is handed on, unless
+    /// each process has one of its own.
+    pub may_be_handed_on: bool,
     /// An rwlock of which a thread has released a read lock that another one had taken.
     pub hands_on_readers: bool,
     /// A mutex whose attributes are not known, which the next owner gets if its owner has ended.
@@ -155,6 +158,7 @@ impl ObjectState {
             clock: None,
             has_no_attributes: false,
             is_handed_on: false,
+            may_be_handed_on: false,
             hands_on_readers: false,
             may_be_robust: false,
             is_called: false,
@@ -177,7 +181,12 @@ impl ObjectState {
     /// Whether nobody knows who releases it, although it is known who has it.
     pub fn is_released_by_others(&self) -> bool {
         let has_readers = self.kind == ObjectKind::Rwlock && !self.occupancy.is_exclusive();
-        if has_readers { self.hands_on_readers } else { self.is_handed_on }
+        if has_readers { self.hands_on_readers } else { self.has_no_certain_owner() }
+    }
+
+    /// Whether another thread than the one that has it for itself may be the one that releases it.
+    pub fn has_no_certain_owner(&self) -> bool {
+        self.is_handed_on || self.may_be_handed_on
     }
 
     /// Its address and its kind, by which it is selected.

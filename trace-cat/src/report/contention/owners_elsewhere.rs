@@ -42,7 +42,7 @@ impl Analysis {
         let may_have_it =
             || !is_of_ancestor && (self.waits_since_before(owner, call) || self.has_released_nothing(owner, call));
         // Nor is it certain of a lock that others unlock than its owner.
-        let is_its_own = call.object.is_some_and(|object| !self.objects[object as usize].is_handed_on);
+        let is_its_own = call.object.is_some_and(|object| !self.objects[object as usize].has_no_certain_owner());
         (has_it || may_have_it()).then_some((owner, has_it && is_its_own))
     }
 
@@ -76,7 +76,7 @@ impl Analysis {
         !self.has_lwp(process, lwp) && self.latest_processes().any(|other| self.has_lwp(other, lwp))
     }
 
-    fn latest_processes(&self) -> impl Iterator<Item = u32> + use<> {
+    pub fn latest_processes(&self) -> impl Iterator<Item = u32> + use<> {
         (0..self.processes.len() as u32).rev().take(SEARCHED_MAX)
     }
 
@@ -95,7 +95,7 @@ impl Analysis {
         let process = self.threads[waiter as usize].process;
         let is_taken_elsewhere = |own: &u32| {
             let state = &self.objects[*own as usize];
-            state.occupancy.holds.is_empty() && !state.is_handed_on
+            state.occupancy.holds.is_empty() && !state.has_no_certain_owner()
         };
         let own = call.object.filter(is_taken_elsewhere)?;
         let group = *self.shared_locks.get(&own)?;

@@ -34,6 +34,7 @@ impl Analysis {
         if let Some(known) = known.filter(|known| known.kind == state.kind) {
             state.may_be_held_elsewhere = known.may_be_held_elsewhere;
             state.has_attributes = known.has_attributes;
+            state.may_be_handed_on = known.may_be_handed_on;
             if known.may_be_held_elsewhere || known.has_attributes {
                 (state.is_handed_on, state.hands_on_readers) = (known.is_handed_on, known.hands_on_readers);
             }

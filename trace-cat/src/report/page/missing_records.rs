@@ -117,7 +117,9 @@ fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
             ));
         }
         let object = view.object(object);
-        let why = match (object.is_released_by_others(), object.occupancy.is_exclusive()) {
+        let is_exclusive = object.occupancy.is_exclusive();
+        let why = match (object.is_released_by_others(), is_exclusive) {
+            (true, true) if !object.is_handed_on => "which a forked child may have unlocked before for its parent",
             (true, true) => "which other threads than its owner have unlocked before",
             (true, false) => "which other threads than its readers have unlocked before",
             (false, true) => "which may have passed to another thread without a record",
