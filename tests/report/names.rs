@@ -161,6 +161,20 @@ fn a_merged_trace_has_the_names_that_are_beside_it() {
     assert!(!text.contains(advice) && document.contains("queue_lock"), "{text}");
 }
 
+/// Nor has it what was recorded.
+#[test]
+fn a_merged_trace_elsewhere_does_not_show_that_there_is_no_deadlock() {
+    let test = TestDirectory::new("report-merged-settings");
+    let unknown = "what was recorded is not known: the trinfo files are not beside the records";
+    for (output, is_beside) in [("merged", false), ("trace/merged", true)] {
+        test.native(trace_cat()).args(["run", "-d", "trace", "-o", output, "true"]).run().success();
+        let page = test.native(trace_cat()).args(["report", "--fail-if", "deadlocks > 0", output]).run();
+        page.exited(if is_beside { 0 } else { 2 });
+        let texts = [page.stdout_text(), page.stderr_text()].map(|text| text.contains(unknown));
+        assert_eq!(texts, [!is_beside; 2], "{}", page.stdout_text());
+    }
+}
+
 #[test]
 fn aliases_name_objects_and_sites() {
     let test = TestDirectory::new("report-aliases");

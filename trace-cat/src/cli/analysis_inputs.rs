@@ -65,7 +65,7 @@ impl AnalysisInputs {
             let time = |time: u64| host.as_ref().map_or(time, |host| host.time(time));
             let threads = leftovers.complete_from.iter().map(|thread| time(thread.from));
             let lost = (leftovers.lost > 0 || leftovers.has_own_memory).then_some(u64::MAX);
-            let recorded = recorded.entry(number).or_default();
+            let recorded = recorded.entry(number).or_insert_with(RecordedProcess::without_info);
             recorded.add_incompleteness(threads.chain(lost).max().unwrap_or(0));
             recorded.add_reused_rings(leftovers.reused_rings);
             // Each record may be written at once; or only what its threads needed later found no room in the file.
@@ -95,6 +95,7 @@ impl AnalysisInputs {
     pub fn analysis(&self, selection: WaitSelection) -> Analysis {
         let knowledge = self.recorded.iter().map(|(pid, recorded)| (*pid, recorded.knowledge));
         let mut analysis = Analysis::new(knowledge.collect(), selection);
+        analysis.knowledge_of_others = RecordedProcess::without_info().knowledge;
         let programs = self.recorded.iter().map(|(pid, recorded)| (*pid, recorded.code_of_programs()));
         programs.for_each(|(pid, programs)| analysis.know_code(pid, programs));
         analysis
@@ -154,6 +155,29 @@ pub fn output_name(path: Option<&Path>) -> String {
 mod tests {
     use super::*;
     use crate::support::diagnostics::tests::recorded_diagnostics;
+
+    /// Merged into a file elsewhere, or without the trinfo.
+    #[test]
+    fn records_without_their_trinfo_do_not_show_what_was_recorded() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let text = "0000000001:000000005:0000001:0000001:0x00000000000a:01:16:0:0:0:0:0:0\n";
+        std::fs::create_dir(path("elsewhere")).unwrap();
+        for name in ["tr.0000001.001", "merged", "elsewhere/merged"] {
+            std::fs::write(path(name), text).unwrap();
+        }
+        let lacks = |path: PathBuf| {
+            let trace = AnalysisInputs::collect(&[path], None, &recorded_diagnostics().0).unwrap().unwrap();
+            let mut analysis = trace.analysis(WaitSelection::default());
+            analysis.add(&NumericRecord::parse(text.as_bytes()).unwrap());
+            analysis.processes[0].knowledge.lacks_settings
+        };
+        assert!(lacks(directory.path().to_owned()));
+        std::fs::write(path("trinfo.0000001"), "format 1\npid 1\nlevel all\n").unwrap();
+        assert!(!lacks(directory.path().to_owned()));
+        assert!(!lacks(path("merged")));
+        assert!(lacks(path("elsewhere/merged")));
+    }
 
     /// The trbuf of a process that was killed has been recovered, or was not copied along.
     #[test]

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use spec::info::RINGS_REUSED;
+use spec::names::FileName;
 use spec::{EventSet, id, info};
 
 use super::contention::Knowledge;
 use super::process_info::{ProcessInfo, add_note};
 use crate::symbols::{CodeAddress, CodeMaps};
 use crate::trace::file_handle::read_info;
+use crate::trace::file_names::split_name;
 use crate::trace::thread_completeness::read_trinfo;
 
 /// The categories of locks, and the numbers of the events that acquire and release them.
@@ -71,9 +73,11 @@ impl RecordedProcess {
         process.system.hash(&mut hasher);
         recorded.knowledge.system = hasher.finish();
         (recorded.shift, recorded.knowledge.realtime_ahead) = (process.shift, process.shift);
+        recorded.knowledge.lacks_settings = !has_settings_of_maker(process);
         for path in process.info_paths() {
             if let Ok(text) = read_info(&path) {
                 recorded.add_text(&text);
+                recorded.knowledge.lacks_settings &= text.is_empty();
             }
             let Ok(completeness) = read_trinfo(&path) else { continue };
             let threads = completeness.threads.iter().map(|thread| thread.from.saturating_add_signed(process.shift));
@@ -83,6 +87,11 @@ impl RecordedProcess {
             recorded.knowledge.complete_from = recorded.knowledge.complete_from.max(from);
         }
         recorded
+    }
+
+    /// A process whose trinfo is not there.
+    pub fn without_info() -> RecordedProcess {
+        RecordedProcess { knowledge: Knowledge { lacks_settings: true, ..Knowledge::default() }, ..Default::default() }
     }
 
     pub fn add_text(&mut self, text: &[u8]) {
@@ -173,6 +182,14 @@ impl RecordedProcess {
     pub fn code(&self, image: u32, address: u64, time: u64) -> CodeAddress<'_> {
         self.program(image).map_or(CodeAddress::Unknown(address), |program| program.maps.find(address, time))
     }
+}
+
+/// Whether a process has recorded in a spare trbuf of an ancestor, with the settings of that one: it has no trinfo.
+fn has_settings_of_maker(process: &ProcessInfo) -> bool {
+    process.paths().any(|path| match split_name(path).1 {
+        Some(FileName::Records { process, .. }) => matches!(FileName::buffers(process), FileName::Spare { .. }),
+        name => matches!(name, Some(FileName::Spare { .. })),
+    })
 }
 
 /// Whether a set of recorded events has all of these.

@@ -9,7 +9,6 @@ use super::blame_limits::BlameLimits;
 use super::call_sites::SiteTable;
 use super::contention_shares::ContentionShares;
 use super::holds::{FinishedWait, Hold, Knowledge};
-use super::numeric_record::NumericRecord;
 use super::object_state::{ObjectKind, ObjectState, WorstWait};
 use super::object_table::ObjectTable;
 use super::observed_holds::ObservedHolds;
@@ -28,6 +27,8 @@ use crate::symbols::CodeMaps;
 pub struct Analysis {
     /// What each process's trinfo shows of its records.
     pub knowledge: HashMap<u32, Knowledge>,
+    /// What is known of the records of those that have none.
+    pub knowledge_of_others: Knowledge,
     /// The code of the programs that processes executed one after the other, where they have closed libraries.
     pub changed_code: HashMap<u32, Vec<CodeMaps>>,
     pub selection: WaitSelection,
@@ -136,6 +137,7 @@ impl Analysis {
     pub fn new(knowledge: HashMap<u32, Knowledge>, selection: WaitSelection) -> Analysis {
         Analysis {
             knowledge,
+            knowledge_of_others: Knowledge::default(),
             changed_code: HashMap::new(),
             selection,
             parts: AnalysisParts::ALL,
@@ -190,12 +192,6 @@ impl Analysis {
             ObjectKind::Once => Knowledge { only_blocked: false, ..knowledge },
             _ => knowledge,
         }
-    }
-
-    /// The thread of a record that was taken last.
-    pub fn thread_of_record(&self, record: &NumericRecord) -> Option<u32> {
-        let process = self.process_of_pid.get(&record.pid)?;
-        Some(self.processes[*process as usize].last_thread)
     }
 
     /// The object at an address, which begins to exist if it did not, or was of another kind.

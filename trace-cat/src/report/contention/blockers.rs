@@ -17,7 +17,7 @@ impl Analysis {
     /// The threads that hold the object of a thread's lock call for certain.
     pub fn certain_holders(&self, thread: u32, call: OngoingCall) -> Vec<u32> {
         let Some(object) = call.object else { return Vec::new() };
-        let is_only_blocked = self.knowledge_of(object).only_blocked;
+        let is_only_blocked = self.knowledge_of(object).only_blocked || self.may_lack_releases(object);
         let state = &self.objects[object as usize];
         if state.is_released_by_others() {
             return Vec::new();
@@ -40,6 +40,7 @@ impl Analysis {
         let Some(object) = call.object else { return Vec::new() };
         let state = &self.objects[object as usize];
         let (only_blocked, is_handed_on) = (self.knowledge_of(object).only_blocked, state.is_released_by_others());
+        let lacks_releases = self.may_lack_releases(object);
         let is_exclusive = state.occupancy.is_exclusive();
         // Readers do not wait for readers.
         if !is_exclusive && (only_blocked || call.event == (5, 2)) {
@@ -47,7 +48,9 @@ impl Analysis {
         }
         let may_be_old = |hold: &Hold| self.is_seen_owner(call, hold) && !self.still_holds(thread, call, hold);
         let is_possible = |hold: &&Hold| {
-            let may_have_it = is_handed_on || hold.may_have_ended || only_blocked && may_be_old(hold);
+            let may_have_released = lacks_releases && !self.still_holds(thread, call, hold);
+            let may_be_it = is_handed_on || hold.may_have_ended || may_have_released;
+            let may_have_it = may_be_it || only_blocked && may_be_old(hold);
             may_have_it && !state.occupancy.has_ended(hold)
         };
         state.occupancy.holds.iter().filter(is_possible).map(|hold| hold.holder.thread).collect()
@@ -93,7 +96,10 @@ impl Analysis {
     /// been in another wait since before it. A thread that has taken it only when it was free has made no call on it that is recorded.
     fn may_be_taken_by_others(&self, object: u32, call: &OngoingCall, holder: u32) -> bool {
         let process = &self.processes[self.objects[object as usize].process as usize];
-        let knows_threads = process.knowledge.complete_from == 0 && !process.knowledge.is_selective;
+        let knows_threads = match process.knowledge.lacks_settings {
+            true => self.shows_threads(process),
+            false => process.knowledge.complete_from == 0 && !process.knowledge.is_selective,
+        };
         let may_take_it = |&user: &u32| {
             let state = &self.threads[user as usize];
             let has_ended = state.has_exited && state.last < call.entry && self.is_gone(user);

@@ -88,6 +88,8 @@ pub struct Knowledge {
     pub misses_threads: bool,
     /// Cancellations, which end waits, are not recorded.
     pub misses_cancels: bool,
+    /// Its trinfo is not beside its records: nobody knows what was recorded but by the records themselves.
+    pub lacks_settings: bool,
     /// Which boot and PID namespace LWPs are numbered in: equal where that is the same.
     pub system: u64,
     /// By how much the times of records are ahead of the clocks of time limits, nanoseconds; `None` if that is not known.

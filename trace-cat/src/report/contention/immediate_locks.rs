@@ -51,7 +51,9 @@ impl Analysis {
         // The second record is of the same thread, and has no stack.
         let state = &mut self.threads[thread as usize];
         (state.last_outside_before, state.last_before) = (state.last_outside, state.last);
-        self.processes[state.process as usize].records += 1;
+        let process = &mut self.processes[state.process as usize];
+        process.records += 1;
+        process.shown.all_levels = true;
         let (object, site) = self.called_object(thread, entry, call.kind, site);
         let knowledge = self.knowledge_of(object);
         self.objects[object as usize].occupancy.pass(now, knowledge);

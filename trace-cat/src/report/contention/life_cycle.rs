@@ -6,7 +6,9 @@ use super::analysis::{Analysis, WaitPlace};
 use super::futex_state::FutexCall;
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectState;
-use super::tables::{ImageEnd, InheritedHold, OngoingCall, ProgramState, ThreadFate, ThreadState, may_be_of_handler};
+use super::tables::{
+    ImageEnd, InheritedHold, OngoingCall, ProgramState, ShownSettings, ThreadFate, ThreadState, may_be_of_handler,
+};
 use super::timeline_event::TimelineEvent;
 use super::wait_shares::Holder;
 use crate::report::critical_path::WaitEnd;
@@ -133,8 +135,14 @@ impl Analysis {
         self.add_process(record, 0, parent)
     }
 
+    /// The thread of a record that was taken last.
+    pub fn thread_of_record(&self, record: &NumericRecord) -> Option<u32> {
+        let process = self.process_of_pid.get(&record.pid)?;
+        Some(self.processes[*process as usize].last_thread)
+    }
+
     fn add_process(&mut self, record: &NumericRecord, image: u32, parent: Option<u32>) -> u32 {
-        let knowledge = self.knowledge.get(&record.pid).copied().unwrap_or_default();
+        let knowledge = self.knowledge.get(&record.pid).copied().unwrap_or(self.knowledge_of_others);
         let NumericRecord { time, pid, .. } = *record;
         self.processes.push(ProgramState {
             pid,
@@ -147,6 +155,7 @@ impl Analysis {
             end: ImageEnd::Unknown,
             knowledge,
             complete_from: knowledge.complete_from,
+            shown: ShownSettings::default(),
             gaps: 0,
             lacks_newest: false,
             has_buffers: false,

@@ -101,6 +101,8 @@ impl Analysis {
         }
         if !blocked {
             self.objects[object as usize].occupancy.cancel_wait(key);
+            let process = self.threads[thread as usize].process;
+            self.processes[process as usize].shown.all_levels = true;
         }
         let depth = u32::try_from(depth).unwrap_or(1).max(1);
         // A lock call with a time limit does not wait for ever.
@@ -210,6 +212,8 @@ impl Analysis {
     pub fn unlock(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, rval: u64) {
         let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
         if rval == 0 {
+            let process = self.threads[thread as usize].process;
+            self.processes[process as usize].shown.note_unlock(kind);
             self.check_unlock(object, thread, site, record.time);
             let is_of_reader = self.note_handing_on(object, thread, record.time);
             self.release_inherited_lock(object, thread, record.time);

@@ -37,6 +37,7 @@ impl Analysis {
             && !hold.is_doubtful()
             && hold.from >= self.processes[process as usize].knowledge.complete_from
             && !holder.is_in_gap
+            && !self.may_lack_releases(object)
     }
 
     /// Takes a record's error.

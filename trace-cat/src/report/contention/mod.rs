@@ -61,6 +61,7 @@ mod process_sharing;
 mod reader_holds;
 mod running_threads;
 mod segment_log;
+mod shown_settings;
 mod site_index;
 mod small_vectors;
 mod table_log;

@@ -40,6 +40,7 @@ pub(super) const ALL: Knowledge = Knowledge {
     misses_ends: false,
     misses_threads: false,
     misses_cancels: false,
+    lacks_settings: false,
     system: 0,
     realtime_ahead: 0,
     monotonic_ahead: None,

@@ -27,6 +27,8 @@ pub struct ProgramState {
     pub last: u64,
     pub end: ImageEnd,
     pub knowledge: Knowledge,
+    /// What its records show of what was recorded.
+    pub shown: ShownSettings,
     /// From when on no ring has overwritten records.
     pub complete_from: u64,
     /// How many of its threads lose records at the moment.
@@ -55,6 +57,27 @@ pub struct ProgramState {
     pub held_at_fork: Vec<(u64, u32)>,
     /// When forks returned of which the child has no record yet, by its number.
     pub fork_returns: HashMap<u32, u64, RandomState>,
+}
+
+/// What the records of a process have shown of what was recorded.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShownSettings {
+    /// There was an acquisition that did not wait.
+    pub all_levels: bool,
+    /// The kinds of locks of which there was an unlock, each a bit.
+    unlocked: u16,
+}
+
+impl ShownSettings {
+    /// Takes the record of an unlock.
+    pub fn note_unlock(&mut self, kind: ObjectKind) {
+        self.unlocked |= 1 << kind as u16;
+    }
+
+    /// Whether there was an unlock of a kind of lock.
+    pub fn has_unlock(&self, kind: ObjectKind) -> bool {
+        self.unlocked & 1 << kind as u16 != 0
+    }
 }
 
 impl ProgramState {

@@ -30,7 +30,10 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
         let has_readers = !state.occupancy.holds.is_empty() && !state.occupancy.is_exclusive();
         let is_incomplete = match has_readers && call.event == (5, 3) {
             true => state.occupancy.occupant(knowledge) == Occupant::Unknown,
-            false => knowledge.leaves_calls_out() || knowledge.complete_from > 0 || is_doubtful,
+            false => {
+                let is_known = !knowledge.leaves_calls_out() && !analysis.may_lack_releases(object);
+                !is_known || knowledge.complete_from > 0 || is_doubtful
+            }
         };
         // No thread of the process has it, which may wait for another process's; or such a one may read beside those of the process.
         let may_be_others = state.occupancy.holds.is_empty() || has_readers && call.event == (5, 3);

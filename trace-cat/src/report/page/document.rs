@@ -240,6 +240,9 @@ impl<'a> Document<'a> {
             if process.knowledge.only_blocked {
                 entries.push(entry("level", pid, None, None));
             }
+            if process.knowledge.lacks_settings {
+                entries.push(entry("settings", pid, None, None));
+            }
             if process.knowledge.is_partial || process.knowledge.misses_waits {
                 entries.push(entry("events", pid, None, None));
             }

@@ -1,6 +1,6 @@
 //! Why there may be more findings than were found.
 
-use super::missing_records::{waiting_for_routines, waiting_threads};
+use super::missing_records::{NO_INFO, waiting_for_routines, waiting_threads};
 use super::view::ReportView;
 use crate::report::contention::{BlockedThread, ChainEnd, ImageEnd, Knowledge, OngoingCall, ProgramState};
 
@@ -43,6 +43,9 @@ impl ReportView<'_> {
     pub fn calls_left_out(&self) -> Option<String> {
         let has = |is_so: fn(&Knowledge) -> bool| self.selected_processes().any(|process| is_so(&process.knowledge));
         let selects = |known: &Knowledge| known.is_partial || known.is_selective || known.misses_cancels;
+        if has(|known| known.lacks_settings) {
+            return Some(NO_INFO.to_owned());
+        }
         if has(|known| known.only_blocked) {
             return Some("calls that did not block were not recorded (THR_TRACE_LEVEL)".to_owned());
         }
@@ -55,7 +58,12 @@ impl ReportView<'_> {
         let has = |is_so: &dyn Fn(&ProgramState) -> bool| self.selected_processes().any(is_so);
         let may_wait =
             |process: &ProgramState| process.knowledge.misses_threads || self.has_thread_without_wait(process);
+        let is_unknown = |process: &ProgramState| {
+            let knows_threads = || self.analysis.shows_threads(process);
+            process.knowledge.lacks_settings && (!knows_threads() || may_wait(process))
+        };
         let left_out = [
+            (has(&is_unknown), NO_INFO),
             (has(&|process| process.changes > 0 && may_wait(process)), CHANGED),
             (has(&|process| misses(&process.knowledge) && may_wait(process)), SELECTED),
         ];
@@ -109,6 +117,7 @@ impl ReportView<'_> {
     pub fn missing_calls(&self) -> Option<String> {
         let has = |is_so: fn(&ProgramState) -> bool| self.selected_processes().any(is_so);
         let left_out = [
+            (has(|process| process.knowledge.lacks_settings), NO_INFO),
             (has(|process| process.complete_from > 0), "rings overwrote records"),
             (has(|process| process.changes > 0), CHANGED),
         ];
@@ -213,6 +222,28 @@ mod tests {
         assert!(result(&sample, "misuse > 0").unwrap().is_some_and(|message| message.ends_with("it is 1")));
         assert!(result(&sample, "misuse < 1").unwrap().is_none());
         assert!(result(&sample, "misuse < 2").is_err());
+    }
+
+    /// Records whose trinfo is not beside them show no deadlock where all threads have ended.
+    #[test]
+    fn what_was_recorded_is_not_known_without_the_trinfo() {
+        let unknown = Knowledge { lacks_settings: true, ..Knowledge::default() };
+        let result = |lines: &str, figure: &str| {
+            let condition = FailCondition::parse(&format!("{figure} > 0")).unwrap();
+            SampleView::with_knowledge(lines, INFO, unknown).view().exceeded(&condition)
+        };
+        for figure in ["deadlocks", "stuck", "misuse", "cycles"] {
+            let error = result(WAITS, figure).unwrap_err();
+            assert!(error.ends_with(&format!("it is at least 0; {NO_INFO}")), "{figure}: {error}");
+        }
+        let sample = SampleView::with_knowledge(WAITS, INFO, unknown);
+        let lines = super::super::missing_records::missing_records(&sample.view());
+        assert_eq!(lines[0], format!("process 1: {NO_INFO}"));
+        let begun = "5:2:01:30:0:2:0:0:0:0\n";
+        let ended = "91:2:01:02:0:0:0:0:0:0\n91:1:01:03:1:2:0:0:0:0\n92:1:01:03:2:0:0:0:0:0\n93:1:11:04:0:0:0:0:0:0\n";
+        assert!(result(begun, "deadlocks").is_err());
+        assert_eq!(result(&format!("{begun}{ended}"), "deadlocks"), Ok(None));
+        assert!(result(ended, "deadlocks").is_err(), "threads may have no record");
     }
 
     /// A number of deadlocks is certain only where no thread may be in a wait that has no record.

@@ -8,6 +8,7 @@ use super::view::ReportView;
 use crate::report::contention::{BlockedThread, ChainEnd};
 use crate::report::trace_names::event_name;
 
+pub const NO_INFO: &str = "what was recorded is not known: the trinfo files are not beside the records";
 const OWN_MEMORY: &str = "its buffers were in its own memory, which nobody else can read";
 
 /// A line for each reason. Processes that share a reason share its line: a server may have hundreds.
@@ -28,6 +29,9 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
     for process in &analysis.processes {
         if process.lacks_newest {
             add(process.pid, format!("its newest records may be missing: {OWN_MEMORY}"));
+        }
+        if process.knowledge.lacks_settings {
+            add(process.pid, NO_INFO.to_owned());
         }
         if process.changes > 0 {
             add(process.pid, "what is recorded was changed while it ran (trace-cat set)".to_owned());

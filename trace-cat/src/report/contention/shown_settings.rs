@@ -1,0 +1,66 @@
+//! What records show of what was recorded, where no trinfo shows it: the level, and whether releases and threads were recorded.
+//!
+//! A hold that lasts by the records has ended if its release makes no record. So it counts only where the records show that
+//! releases make one: at LEVEL=blocked there is no acquisition that did not wait, and where the events leave out unlocks there are none.
+
+use super::analysis::Analysis;
+use super::object_state::ObjectKind::{Mutex, Rmutex, Rwlock, Spin};
+use super::tables::ProgramState;
+
+impl Analysis {
+    /// Whether it is not known that each release of an object makes a record.
+    pub fn may_lack_releases(&self, object: u32) -> bool {
+        let state = &self.objects[object as usize];
+        let ProgramState { knowledge, shown, .. } = &self.processes[state.process as usize];
+        let shows_releases = shown.all_levels && shown.has_unlock(state.kind);
+        let has_unlocks = matches!(state.kind, Mutex | Rmutex | Rwlock | Spin);
+        knowledge.lacks_settings && has_unlocks && !shows_releases
+    }
+
+    /// Whether each thread of a process that may run has made a record, where nothing else shows that threads do: each but the main
+    /// thread has one of its beginning, so that these are recorded.
+    pub fn shows_threads(&self, process: &ProgramState) -> bool {
+        let thread = |thread: &u32| &self.threads[*thread as usize];
+        let has_begun = |thread: &u32| self.threads[*thread as usize].start.is_some();
+        let is_main = |of: &u32| process.is_main(thread(of).lwp);
+        let others = || process.threads.iter().filter(|of| !is_main(of));
+        process.threads.iter().any(is_main) && others().all(has_begun) && others().count() > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::analysis_tests::{RecordLine, analysed_with, lock, undecided, wrong};
+    use super::super::holds::Knowledge;
+
+    /// Two threads have locks and wait for each other's.
+    #[test]
+    fn a_circle_is_a_deadlock_where_the_records_show_that_releases_are_recorded() {
+        let unknown = Knowledge { lacks_settings: true, ..Knowledge::default() };
+        let holds = [lock(20, 1, &[16]), lock(21, 2, &[48])].concat();
+        let waits: &[RecordLine] = &[(30, 1, "2:2:1", &[48]), (31, 2, "2:2:1", &[16])];
+        let found = |lines: &[&[RecordLine<'static>]], knowledge: Knowledge| {
+            let (analysis, graph) = analysed_with(&lines.concat(), knowledge);
+            (wrong(&analysis, &graph).0, undecided(&analysis, &graph))
+        };
+        let (deadlock, doubt) = ((vec![vec![1, 2]], vec![]), (vec![], vec![vec![1, 2]]));
+        let unlocks: &[RecordLine] = &[(10, 1, "2:4:0", &[80, 0, 0])];
+        let unlocks_spin: &[RecordLine] = &[(10, 1, "9:4:0", &[80, 0, 0])];
+        assert_eq!(found(&[&holds, waits], Knowledge::default()), deadlock);
+        assert_eq!(found(&[&holds, waits], unknown), doubt, "unlocks may have been left out");
+        assert_eq!(found(&[unlocks, &holds, waits], unknown), deadlock);
+        assert_eq!(found(&[unlocks_spin, &holds, waits], unknown), doubt, "those of another kind");
+        // All acquisitions have waited, as at LEVEL=blocked, which leaves out unlocks for which nobody waits.
+        let waited: &[RecordLine] =
+            &[(11, 1, "2:2:1", &[16]), (12, 2, "2:2:1", &[48]), (13, 1, "2:2:2", &[0, 1]), (14, 2, "2:2:2", &[0, 1])];
+        assert_eq!(found(&[unlocks, waited, waits], unknown), doubt);
+        // A thread that waits does not release what another one saw that it has.
+        let sees: &[RecordLine] = &[(30, 1, "2:2:1", &[48, 0, 0, 2]), (31, 2, "2:2:1", &[16, 0, 0, 1])];
+        let begin: &[RecordLine] = &[(5, 2, "1:30:0", &[2])];
+        assert_eq!(found(&[&holds, sees], unknown), doubt, "another thread may have got it from thread 2");
+        assert_eq!(found(&[begin, &holds, sees], unknown), (vec![vec![2, 1]], vec![]), "there is none");
+        // A thread locks what it has.
+        let again: &[RecordLine] = &[(30, 1, "2:2:1", &[16, 0, 0, 1])];
+        assert_eq!(found(&[&lock(20, 1, &[16]), again], unknown), (vec![vec![1]], vec![]));
+    }
+}
