@@ -42,9 +42,10 @@ impl Analysis {
         let (only_blocked, is_handed_on) = (self.knowledge_of(object).only_blocked, state.is_released_by_others());
         let lacks_releases = self.may_lack_releases(object);
         let is_exclusive = state.occupancy.is_exclusive();
-        // Readers do not wait for readers.
+        // Readers do not wait for readers, but for a writer that is preferred and waits for such.
         if !is_exclusive && (only_blocked || call.event == (5, 2)) {
-            return Vec::new();
+            let waits_behind = is_handed_on && !only_blocked;
+            return if waits_behind { self.preferred_writers(object, *call) } else { Vec::new() };
         }
         let may_be_old = |hold: &Hold| self.is_seen_owner(call, hold) && !self.still_holds(thread, call, hold);
         let is_possible = |hold: &&Hold| {

@@ -2,6 +2,7 @@
 
 use super::analysis_tests::{RecordLine, analysed_with, lock, undecided, wrong};
 use super::holds::Knowledge;
+use super::wait_graph::ChainEnd;
 
 /// Deadlocks, and circles in doubt.
 type Circles = (Vec<Vec<u32>>, Vec<Vec<u32>>);
@@ -109,4 +110,84 @@ fn who_unlocks_what_another_process_has_may_do_so_again() {
     // It is unlocked while they are in the circle.
     let unlocks: &[RecordLine] = &[(22, 1, "2:4:0", &[16, 0, 1])];
     assert_eq!(found(&[&FORK, circle, unlocks], only_blocked), (vec![], vec![vec![22, 21]]));
+}
+
+/// Thread 1 waits for a condition with mutex 16 while it has 32, and thread 2 has 16 and waits for thread 1.
+#[test]
+fn who_has_the_mutex_that_a_condition_needs_back_may_not_be_who_unlocks_it() {
+    let all = Knowledge::default();
+    let begin = [lock(10, 1, &[32]), lock(11, 1, &[16])].concat();
+    let wait: &[RecordLine] = &[(20, 1, "3:4:1", &[64, 16])];
+    let limited: &[RecordLine] = &[(20, 1, "3:5:1", &[64, 16, 0, 35])];
+    let later: &[RecordLine] = &[(20, 1, "3:5:1", &[64, 16, 9, 9])];
+    let cancelled: &[RecordLine] = &[wait[0], (25, 2, "1:32:0", &[1, 0])];
+    let takes = lock(30, 2, &[16]);
+    let signal: &[RecordLine] = &[(35, 2, "3:2:0", &[64, 0, 1])];
+    let wants: &[RecordLine] = &[(40, 2, "2:2:1", &[32])];
+    let joins: &[RecordLine] = &[(40, 2, "1:3:1", &[1])];
+    // Thread 3 is between them.
+    let farther: &[RecordLine] =
+        &[(36, 3, "2:2:1", &[48]), (37, 3, "2:2:2", &[0, 0]), (40, 2, "2:2:1", &[48]), (41, 3, "1:3:1", &[1])];
+    let unlocks = |lwp: u32| [&lock(5, 3, &[16])[..], &[(6, lwp, "2:4:0", &[16, 0, 0])]].concat();
+    for (waits, signal, goal, circle) in [
+        (wait, &[][..], wants, vec![1, 2]),
+        (wait, signal, wants, vec![1, 2]),
+        (wait, &[], joins, vec![1, 2]),
+        (wait, signal, farther, vec![1, 2, 3]),
+        (limited, &[], wants, vec![1, 2]),
+        (later, &[], wants, vec![1, 2]),
+        (cancelled, &[], joins, vec![1, 2]),
+    ] {
+        let of = |unlocks: &[RecordLine<'static>]| {
+            let (mut deadlocks, mut doubts) = found(&[unlocks, &begin, waits, &takes, signal, goal], all);
+            deadlocks.iter_mut().chain(&mut doubts).for_each(|threads| threads.sort_unstable());
+            (deadlocks, doubts)
+        };
+        assert_eq!(of(&unlocks(3)), (vec![circle.clone()], vec![]), "{waits:?} {signal:?}");
+        assert_eq!(of(&unlocks(4)), (vec![], vec![circle]), "{waits:?} {signal:?}");
+    }
+    // Whoever has the mutex since before is none that keeps it from returning; nor is thread 1 needed by one that runs.
+    let before = [lock(10, 1, &[32]), lock(11, 2, &[16])].concat();
+    assert_eq!(found(&[&unlocks(4), &before, wait, wants], all), (vec![], vec![]));
+    assert_eq!(found(&[&unlocks(4), &begin, wait, &takes, signal], all), (vec![], vec![]));
+}
+
+/// The lock prefers writers: a reader waits for one that waits for readers, which others have unlocked before.
+#[test]
+fn a_reader_may_wait_for_a_writer_behind_readers_that_others_release() {
+    let read: &[RecordLine] = &[(10, 1, "5:2:1", &[48]), (10, 1, "5:2:2", &[0, 0, 1])];
+    let waits: &[RecordLine] = &[(20, 2, "5:3:1", &[48]), (30, 1, "5:2:1", &[48])];
+    let before: &[RecordLine] = &[(2, 3, "5:2:1", &[48]), (2, 3, "5:2:2", &[0, 0, 1])];
+    for (unlocker, expected) in [(3, (vec![vec![1, 2]], vec![])), (4, (vec![], vec![vec![1, 2]]))] {
+        let unlocks: &[RecordLine] = &[(3, unlocker, "5:4:0", &[48, 0, 0])];
+        assert_eq!(found(&[before, unlocks, read, waits], Knowledge::default()), expected);
+    }
+}
+
+/// Thread 2 has taken mutex 16, which another thread may unlock, and waits for a semaphore; or has ended.
+#[test]
+fn who_waits_for_a_lock_that_others_unlock_may_be_stuck() {
+    let waits: &[RecordLine] = &[(20, 1, "2:2:1", &[16]), (21, 3, "1:3:1", &[1])];
+    let takes = lock(10, 2, &[16]);
+    let idle: &[RecordLine] = &[(11, 2, "4:2:1", &[64, 0])];
+    let ends: &[RecordLine] = &[(11, 2, "1:2:0", &[0]), (12, 3, "1:3:1", &[2]), (13, 3, "1:3:2", &[2, 0, 0])];
+    for (end, of) in [(idle, 3), (ends, 3), (&[], 0)] {
+        for unlocker in [3, 4] {
+            let unlocks: &[RecordLine] = &[(6, unlocker, "2:4:0", &[16, 0, 0])];
+            let records = [&lock(5, 3, &[16])[..], unlocks, &takes, end, waits].concat();
+            let (analysis, graph) = analysed_with(&records, Knowledge::default());
+            let perhaps: Vec<ChainEnd> = graph.perhaps_stuck.iter().map(|stuck| stuck.end).collect();
+            let is_handed_on = |end: &ChainEnd| matches!(end, ChainEnd::HandedOn(_));
+            assert!(perhaps.iter().all(is_handed_on), "{perhaps:?}");
+            let stuck = wrong(&analysis, &graph).1.len();
+            let expected = if of == 0 {
+                (0, 0)
+            } else if unlocker == 3 {
+                (2, 0)
+            } else {
+                (0, 2)
+            };
+            assert_eq!((stuck, perhaps.len()), expected, "{end:?}");
+        }
+    }
 }

@@ -61,16 +61,22 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
     unknown
 }
 
-/// The waits for conditions with a time limit, of threads that others wait for: each needs its mutex when that is over, and one of those
-/// that wait for it may have that.
-pub fn awaited_timed_waits(analysis: &Analysis, nodes: &HashMap<u32, Node>) -> Vec<(u32, OngoingCall)> {
-    let awaited: HashSet<u32> = nodes.values().flat_map(|node| &node.blockers).copied().collect();
-    let timed_wait = |thread: u32| {
-        let call = analysis.threads[thread as usize].certain_call()?;
-        let may_need_mutex = matches!(call.event, (3, 5 | 30)) && call.mutex.is_some() && call.woken.is_none();
+/// The waits for conditions of threads that others wait for: each needs its mutex to return, however it ends, and one of those that
+/// wait for it may have that.
+pub fn awaited_cond_waits(analysis: &Analysis, nodes: &HashMap<u32, Node>) -> Vec<(u32, OngoingCall)> {
+    let cond_wait = |thread: u32| {
+        let state = &analysis.threads[thread as usize];
+        let call = state.call_with_mutex().or_else(|| state.call_before_records())?;
+        let may_need_mutex = matches!(call.event, (3, 4 | 5 | 30)) && call.mutex.is_some() && call.woken.is_none();
         may_need_mutex.then_some((thread, OngoingCall { needs_mutex: true, ..*call }))
     };
-    awaited.into_iter().filter(|thread| !nodes.contains_key(thread)).filter_map(timed_wait).collect()
+    let awaited = awaited(nodes.values()).into_iter();
+    awaited.filter(|thread| !nodes.contains_key(thread)).filter_map(cond_wait).collect()
+}
+
+/// The threads that others wait for, for certain or not.
+fn awaited<'a>(nodes: impl Iterator<Item = &'a Node>) -> HashSet<u32> {
+    nodes.flat_map(|node| node.blockers.iter().chain(&node.possible)).copied().collect()
 }
 
 /// The waits for locks that programs make of futexes: who takes a free one makes no call.

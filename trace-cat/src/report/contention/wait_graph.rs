@@ -12,7 +12,7 @@ use super::analysis::Analysis;
 use super::running_threads::{ending_thread, has_running_thread, is_idle};
 use super::tables::{ImageEnd, OngoingCall};
 use super::unknown_holders::{
-    UnknownHolders, awaited_timed_waits, unknown_holders, unknown_routines, waits_for_futex_locks,
+    UnknownHolders, awaited_cond_waits, unknown_holders, unknown_routines, waits_for_futex_locks,
 };
 use super::wait_nodes::{Node, node, shortest_cycle};
 
@@ -46,18 +46,6 @@ pub struct StuckThread {
     pub end: ChainEnd,
 }
 
-impl StuckThread {
-    /// The wait for a condition at the end of the chain, if there is one, as one for its mutex, which it needs to return.
-    fn needed_mutex(&self) -> Option<(u32, OngoingCall)> {
-        match self.end {
-            ChainEnd::Idle(thread, call) | ChainEnd::Cancelled(thread, call) if call.mutex.is_some() => {
-                Some((thread, OngoingCall { needs_mutex: true, ..call }))
-            }
-            _ => None,
-        }
-    }
-}
-
 /// What a chain of waits ends in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainEnd {
@@ -77,13 +65,15 @@ pub enum ChainEnd {
     Deadlock(u32),
     /// A thread that had a lock when another one forked the process, which does not have it.
     LeftBehind(u32),
+    /// A thread that has taken a lock which others unlock, too, and does not run.
+    HandedOn(u32),
 }
 
 impl ChainEnd {
     /// Whether whom a chain leads to stays there for certain.
     fn is_certain(&self) -> bool {
-        use ChainEnd::{Cancelled, Ending, Left, Robust};
-        !matches!(self, Ending(_) | Robust(_) | Cancelled(..) | Left(..))
+        use ChainEnd::{Cancelled, Ending, HandedOn, Left, Robust};
+        !matches!(self, Ending(_) | Robust(_) | Cancelled(..) | Left(..) | HandedOn(_))
     }
 }
 
@@ -94,7 +84,8 @@ pub struct WaitGraph {
     pub moment: Option<u64>,
     pub deadlocks: Vec<Vec<BlockedThread>>,
     pub stuck: Vec<StuckThread>,
-    /// The threads that are stuck if a thread that is ending has ended, or one that was cancelled or may have left its wait is in it.
+    /// The threads that are stuck if a thread that is ending has ended, one that was cancelled or may have left its wait is in it, or
+    /// nobody else unlocks what one has taken.
     pub perhaps_stuck: Vec<StuckThread>,
     /// The waits for locks whose holders are missing in the records, by process.
     pub unknown_holders: Vec<UnknownHolders>,
@@ -130,7 +121,8 @@ impl WaitGraph {
         threads.retain(|thread| nodes.contains_key(thread));
         let mut chains = Chains { analysis, nodes: &nodes, in_cycle: &in_cycle, ends: HashMap::new() };
         for &thread in threads.iter().filter(|thread| in_cycle.get(thread) != Some(thread)) {
-            let Node { call, ref blockers, left_behind, .. } = nodes[&thread];
+            let Node { call, left_behind, .. } = nodes[&thread];
+            let blockers = nodes[&thread].awaited(analysis);
             let is_in_cycle = |blocker: &&u32| in_cycle.contains_key(&thread) && in_cycle.contains_key(*blocker);
             let held_by = blockers.iter().find(is_in_cycle).or(blockers.first()).copied().or(left_behind);
             if let (Some(end), Some(held_by)) = (chains.end(thread), held_by) {
@@ -143,10 +135,7 @@ impl WaitGraph {
         }
         let is_alone = |thread: &&u32| nodes[*thread].blockers.is_empty() && nodes[*thread].left_behind.is_none();
         let alone = threads.iter().filter(is_alone).map(|thread| (*thread, nodes[thread].call));
-        // Who has the mutex of a condition may be one of those that wait for its waiter.
-        let all_stuck = graph.stuck.iter().chain(&graph.perhaps_stuck);
-        let mut needed: Vec<(u32, OngoingCall)> = all_stuck.filter_map(StuckThread::needed_mutex).collect();
-        needed.extend(awaited_timed_waits(analysis, &nodes));
+        let mut needed = awaited_cond_waits(analysis, &nodes);
         needed.extend(waits_for_futex_locks(analysis));
         // Beside the readers that are known there may be others, for one of which a writer waits in a circle.
         let is_stuck = |thread: u32| graph.stuck.iter().any(|stuck| stuck.thread == thread);
@@ -313,7 +302,7 @@ impl Chains<'_> {
         let mut pending = vec![thread];
         while let Some(&thread) = pending.last() {
             let blockers = match self.nodes.get(&thread) {
-                Some(node) if !self.in_cycle.contains_key(&thread) => &node.blockers[..],
+                Some(node) if !self.in_cycle.contains_key(&thread) => node.awaited(self.analysis),
                 _ => &[],
             };
             match blockers.iter().find(|blocker| !self.ends.contains_key(blocker)) {
@@ -353,7 +342,9 @@ impl Chains<'_> {
         let first = ends.next()??;
         let others: Vec<ChainEnd> = ends.collect::<Option<_>>()?;
         // One that is not certain makes all of them so.
-        Some(others.into_iter().find(|end| !end.is_certain()).unwrap_or(first))
+        let end = others.into_iter().find(|end| !end.is_certain()).unwrap_or(first);
+        let is_handed_on = node.blockers.is_empty() && end.is_certain();
+        Some(if is_handed_on { ChainEnd::HandedOn(blockers[0]) } else { end })
     }
 
     /// Whether a call waits for a mutex that goes to the next one if its owner ends.

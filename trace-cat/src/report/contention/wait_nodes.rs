@@ -17,6 +17,19 @@ pub struct Node {
     pub is_idle: bool,
 }
 
+impl Node {
+    /// The threads that its chain goes on with: those that it waits for, or else who has taken a lock that others unlock, too.
+    pub fn awaited(&self, analysis: &Analysis) -> &[u32] {
+        let is_handed_on = |object: u32| {
+            analysis.objects[object as usize].is_released_by_others() && !analysis.knowledge_of(object).only_blocked
+        };
+        match self.blockers.is_empty() && self.call.wanted().is_some_and(is_handed_on) {
+            true => &self.possible,
+            false => &self.blockers,
+        }
+    }
+}
+
 /// The node of a thread; `None` if it is not in a call that waits for other threads.
 pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
     let state = &analysis.threads[thread as usize];
@@ -63,11 +76,15 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
                 return None;
             }
             let entry = call.woken.unwrap_or(call.entry);
-            let mut holders = analysis.certain_holders(thread, OngoingCall { object: Some(mutex), entry, ..call });
-            let last = analysis.last_holder_since(mutex, call.entry).filter(|_| holders.is_empty());
-            possible.extend(last);
+            let needed = OngoingCall { object: Some(mutex), entry, ..call };
+            let mut holders = analysis.certain_holders(thread, needed);
+            possible = analysis.possible_holders(thread, &needed);
+            let is_unknown = holders.is_empty() && possible.is_empty();
+            possible.extend(analysis.last_holder_since(mutex, call.entry).filter(|_| is_unknown));
             if call.woken.is_none() {
-                holders.retain(|holder| analysis.has_acquired_since(mutex, *holder, call.entry));
+                let has_taken_it = |holder: &u32| analysis.has_acquired_since(mutex, *holder, call.entry);
+                holders.retain(has_taken_it);
+                possible.retain(has_taken_it);
                 let is_at_limit = analysis.is_at_limit(thread, &call);
                 if holders.is_empty() && possible.is_empty() && !is_at_limit {
                     return None;

@@ -24,6 +24,10 @@ pub fn chain_end_text(view: &ReportView, end: &ChainEnd) -> Vec<String> {
             let label = thread_label(view, thread);
             vec![format!("{label} had it in the parent when that forked; the child does not have the thread")]
         }
+        ChainEnd::HandedOn(thread) => {
+            let label = thread_label(view, thread);
+            vec![format!("{label} has taken a lock that other threads than its owner have unlocked before")]
+        }
         ChainEnd::Idle(thread, call) => idle_text(view, thread, &call),
     }
 }

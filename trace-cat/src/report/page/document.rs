@@ -279,6 +279,7 @@ impl<'a> Document<'a> {
                 ChainEnd::Cancelled(..) => "cancelled",
                 ChainEnd::Left(..) => "left",
                 ChainEnd::Robust(_) => "robust",
+                ChainEnd::HandedOn(_) => "unlocked",
                 _ => "ending",
             };
             wait(kind, of_thread(stuck.thread), Some(stuck.call.entry), None)

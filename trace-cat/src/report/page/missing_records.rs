@@ -87,8 +87,8 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
     lines.extend(view.graph.undecided.iter().map(|circle| undecided_deadlock(view, circle)));
     let mut behind: BTreeMap<u32, (usize, &ChainEnd)> = BTreeMap::new();
     for stuck in &view.graph.perhaps_stuck {
-        use ChainEnd::{Cancelled, Ending, Left, Robust};
-        if let Ending(last) | Robust(last) | Cancelled(last, _) | Left(last, _) = stuck.end {
+        use ChainEnd::{Cancelled, Ending, HandedOn, Left, Robust};
+        if let Ending(last) | Robust(last) | Cancelled(last, _) | Left(last, _) | HandedOn(last) = stuck.end {
             behind.entry(last).or_insert((0, &stuck.end)).0 += 1;
         }
     }
@@ -97,6 +97,7 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
             ChainEnd::Cancelled(..) => "may leave that",
             ChainEnd::Left(..) => "made records since, maybe after a jump",
             ChainEnd::Robust(_) => "then who waits gets it",
+            ChainEnd::HandedOn(_) => "another thread may unlock that",
             _ => "may still run destructors",
         };
         format!("whether {} stuck: {}, and {how}", threads_are(count), chain_end_text(view, end).join("; "))
@@ -115,14 +116,21 @@ fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
         let owner = thread_label(view, blocked.doubtful_owner?);
         let object = blocked.call.wanted()?;
         let (label, lock) = (thread_label(view, blocked.thread), view.object_label(object));
-        if blocked.call.needed_mutex().is_some() {
-            return Some(format!(
-                "{label} cannot return without {lock}, which {owner} may have released without a record"
-            ));
-        }
         let object = view.object(object);
+        let is_handed_on = object.is_released_by_others();
         let is_exclusive = object.occupancy.is_exclusive();
-        let why = match (object.is_released_by_others(), is_exclusive) {
+        if blocked.call.needed_mutex().is_some() {
+            let why = match is_handed_on {
+                true => format!("which {owner} has taken, and other threads than its owner have unlocked before"),
+                false => format!("which {owner} may have released without a record"),
+            };
+            return Some(format!("{label} cannot return without {lock}, {why}"));
+        }
+        if is_handed_on && blocked.call.event == (5, 2) && !is_exclusive {
+            let why = "which other threads than its readers have unlocked before";
+            return Some(format!("{label} waits behind {owner}, which wants to write, for {lock}, {why}"));
+        }
+        let why = match (is_handed_on, is_exclusive) {
             (true, true) if !object.is_handed_on => "which a forked child may have unlocked before for its parent",
             (true, true) => "which other threads than its owner have unlocked before",
             (true, false) => "which other threads than its readers have unlocked before",

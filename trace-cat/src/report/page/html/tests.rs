@@ -152,7 +152,7 @@ fn each_reason_has_words_on_the_page() {
     let has_words = |kind: &str| words.lines().any(|line| line.trim_start().starts_with(&format!("{kind}: ")));
     let document = include_str!("../document.rs");
     let kinds = ["lost", "ring", "changes", "level", "events", "release", "acquisition", "entry", "return", "holder"];
-    let of_waits = ["jump", "owner", "routine", "cancelled", "left", "robust", "ending"];
+    let of_waits = ["jump", "owner", "routine", "cancelled", "left", "robust", "unlocked", "ending"];
     let known = |kind: &&str| document.contains(&format!("\"{kind}\""));
     let missing: Vec<&str> = kinds.into_iter().chain(of_waits).filter(known).filter(|kind| !has_words(kind)).collect();
     assert_eq!(missing, Vec::<&str>::new());

@@ -83,6 +83,7 @@ const MISSING = {
   cancelled: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for was cancelled in a wait, and may leave that`,
   left: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for made records within its wait, or left it by a jump`,
   robust: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for has ended, and the mutex may be robust`,
+  unlocked: ({ thread }) => `whether ${threadLabel(thread)} is stuck: other threads may unlock what the one has taken that it waits for`,
   ending: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for is ending, and may still run destructors`,
 };
 
