@@ -14,7 +14,7 @@ use crate::trace::file_handle::read_info;
 use crate::trace::file_names::split_name;
 use crate::trace::thread_completeness::read_trinfo;
 
-/// The categories of locks, and the numbers of the events that acquire and release them.
+/// The categories of locks, and the numbers of the events that acquire and release them: mutexes, rwlocks, recursive mutexes, spin locks.
 const LOCK_EVENTS: [(u8, &[u8]); 4] =
     [(2, &[2, 3, 4, 30]), (5, &[2, 3, 4, 5, 6, 30, 31]), (6, &[2, 3, 4, 30]), (9, &[2, 3, 4])];
 
@@ -118,6 +118,8 @@ impl RecordedProcess {
                     // An empty list is that of a program of which nothing is there, or of one that was changed since.
                     let misses = |needed: &[(u8, &[u8])]| !list.is_empty() && !contains(&set, needed);
                     self.knowledge.misses_waits |= misses(&LOCK_EVENTS) || misses(&DEADLOCK_EVENTS);
+                    self.knowledge.misses_mutexes |= misses(&LOCK_EVENTS[..1]);
+                    self.knowledge.misses_rmutexes |= misses(&LOCK_EVENTS[2..3]);
                     self.knowledge.misses_ends |= misses(&END_EVENTS);
                     self.knowledge.misses_threads |= misses(&THREAD_EVENTS);
                     let mut needed = LOCK_EVENTS.iter().chain(&ORDER_EVENTS);

@@ -188,6 +188,8 @@ impl Analysis {
         match kind {
             // Who takes a futex that is free, or leaves one for which nobody waits, makes no call.
             ObjectKind::Futex => Knowledge { only_blocked: true, is_handed_over: true, ..knowledge },
+            ObjectKind::Mutex if knowledge.misses_mutexes => Knowledge { is_partial: true, ..knowledge },
+            ObjectKind::Rmutex if knowledge.misses_rmutexes => Knowledge { is_partial: true, ..knowledge },
             // At each level all of its calls are recorded.
             ObjectKind::Once => Knowledge { only_blocked: false, ..knowledge },
             _ => knowledge,

@@ -88,13 +88,14 @@ fn a_writer_may_wait_for_readers_beside_those_that_are_known() {
 #[test]
 fn who_waits_for_a_condition_may_need_the_mutex_of_one_that_waits_for_it() {
     let cancelled: &[RecordLine] = &[(10, 1, "3:4:1", &[64, 16]), (11, 2, "1:32:0", &[1, 0]), (12, 2, "1:3:1", &[1])];
+    let takes = lock(9, 1, &[16]);
     assert_eq!(unknown(&analysed_with(cancelled, ONLY_BLOCKED).1), 1);
-    assert_eq!(unknown(&analysed(cancelled).1), 0, "all that is held is recorded");
+    assert_eq!(unknown(&analysed(&[&takes, cancelled].concat()).1), 0, "all that is held is recorded");
     // The limit is in a thousand seconds.
     let timed: &[RecordLine] = &[(10, 1, "3:5:1", &[64, 16, 1000, 0]), (12, 2, "1:3:1", &[1])];
     let running = |knowledge: Knowledge| {
         let mut analysis = Analysis::new([(1, knowledge)].into(), Default::default());
-        timed.iter().for_each(|line| analysis.add(&record(*line)));
+        takes.iter().chain(timed).for_each(|line| analysis.add(&record(*line)));
         unknown(&analysis.finish(&[(1, 50)]))
     };
     assert_eq!(running(ONLY_BLOCKED), 1);

@@ -78,6 +78,9 @@ pub struct Knowledge {
     pub is_partial: bool,
     /// Some calls on locks, waits for conditions or barriers, creations or joins of threads are not recorded.
     pub is_selective: bool,
+    /// Acquisitions or releases of mutexes, or of recursive ones, are not recorded, of which waits for conditions are.
+    pub misses_mutexes: bool,
+    pub misses_rmutexes: bool,
     /// Waits for conditions, which release mutexes and acquire them, are not recorded.
     pub misses_conds: bool,
     /// Some waits that may be part of a deadlock are not recorded: calls on locks, waits for conditions, joins or pthread_once.

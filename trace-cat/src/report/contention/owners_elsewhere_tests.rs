@@ -35,6 +35,8 @@ pub(super) const ALL: Knowledge = Knowledge {
     is_handed_over: false,
     is_partial: false,
     is_selective: false,
+    misses_mutexes: false,
+    misses_rmutexes: false,
     misses_conds: false,
     misses_waits: false,
     misses_ends: false,

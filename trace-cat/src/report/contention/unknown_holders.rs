@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::analysis::Analysis;
+use super::object_state::ObjectKind;
 use super::running_threads::{ending_thread, has_running_thread};
 use super::tables::{ImageEnd, OngoingCall};
 use super::wait_nodes::Node;
@@ -27,12 +28,14 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
         let knowledge = analysis.knowledge_of(object);
         let state = &analysis.objects[object as usize];
         let is_doubtful = state.occupancy.holds.iter().any(|hold| hold.is_doubtful());
+        // Waits for conditions show it, and no other call: these are recorded elsewhere, or are not.
+        let is_uncalled = matches!(state.kind, ObjectKind::Mutex | ObjectKind::Rmutex) && !state.is_called;
         let has_readers = !state.occupancy.holds.is_empty() && !state.occupancy.is_exclusive();
         let is_incomplete = match has_readers && call.event == (5, 3) {
             true => state.occupancy.occupant(knowledge) == Occupant::Unknown,
             false => {
                 let is_known = !knowledge.leaves_calls_out() && !analysis.may_lack_releases(object);
-                !is_known || knowledge.complete_from > 0 || is_doubtful
+                !is_known || knowledge.complete_from > 0 || is_doubtful || is_uncalled
             }
         };
         // No thread of the process has it, which may wait for another process's; or such a one may read beside those of the process.
@@ -40,7 +43,7 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
         let is_elsewhere = may_be_others && analysis.may_be_elsewhere(object);
         let is_left_behind = call.waits && analysis.may_be_left_behind(object, &call);
         // That nobody has had a lock of a futex since its last release shows only where a wait for it ends.
-        let is_free = state.occupancy.is_free(knowledge) && !is_futex_wait(&call);
+        let is_free = state.occupancy.is_free(knowledge) && !is_futex_wait(&call) && !is_uncalled;
         if !is_elsewhere && !is_left_behind && (!is_incomplete || is_free) {
             continue;
         }

@@ -313,4 +313,39 @@ mod tests {
         let entry = &sample.document()["incomplete"][0];
         assert_eq!((entry["kind"].as_str(), entry["count"].as_u64()), (Some("lost"), None));
     }
+
+    /// Who has the mutex that a recorded wait for a condition needs back is not known where the events leave its calls out.
+    #[test]
+    fn a_wait_may_need_a_mutex_whose_calls_are_left_out() {
+        let result = |lines: &[&str], events: &str| {
+            let mut recorded = RecordedProcess::default();
+            recorded.add_text(format!("format 1\nevents {events}\n").as_bytes());
+            let sample = SampleView::with_knowledge(&lines.concat(), INFO, recorded.knowledge);
+            ["deadlocks", "stuck"].map(|figure| {
+                let condition = FailCondition::parse(&format!("{figure} > 1")).unwrap();
+                sample.view().exceeded(&condition).map_err(|error| error.split("; ").nth(1).unwrap().to_owned())
+            })
+        };
+        let waits = "10:1:03:04:1:0x40:0x10:0:0:0\n";
+        let timed = "10:1:03:05:1:0x40:0x10:9:0:0\n";
+        let signal = "20:2:03:02:0:0x40:0:1:0:0\n";
+        let joins = "30:2:01:03:1:0x1:0:0:0:0\n";
+        let idle = "30:2:03:04:1:0x60:0x50:0:0:0\n";
+        let takes = "5:1:02:02:1:0x10:0:0:0:0\n5:1:02:02:2:0:0:0:0:0\n";
+        let initialises = "5:1:02:01:0:0x10:0:0:0:0\n";
+        let unknown = || Err("who holds what 1 thread waits for is not recorded".to_owned());
+        let no_locks = "-mutex_lock:mutex_trylock:mutex_timedlock:mutex_unlock";
+        for wait in [&[waits, signal][..], &[waits], &[timed]] {
+            let lines = |before: &'static str| [&[before], wait, &[joins]].concat();
+            for events in ["-mutex", "-mutex:rmutex", "all"] {
+                assert_eq!(result(&lines(""), events), [unknown(), unknown()], "{events} {wait:?}");
+            }
+            assert_eq!(result(&lines(initialises), no_locks), [unknown(), unknown()], "{wait:?}");
+            for events in ["all", "-rmutex"] {
+                assert_eq!(result(&lines(takes), events)[0], Ok(None), "{events} {wait:?}");
+            }
+            // Threads without work are none that others wait for.
+            assert_eq!(result(&[wait, &[idle]].concat(), "-mutex")[0].is_err(), wait.len() > 1, "{wait:?}");
+        }
+    }
 }
