@@ -17,7 +17,7 @@ pub struct FutexLock {
 pub enum WaitedWord {
     /// A part of the lock, so many bytes behind its beginning.
     OfLock(u64),
-    /// The thread's own, whichever lock it waits for: the lock keeps a queue of its waiters elsewhere.
+    /// The thread's own, whichever lock it waits for: the lock keeps a queue of its waiters elsewhere. Or one that several locks may share.
     OfThread,
 }
 
@@ -74,6 +74,13 @@ pub static FUTEX_LOCKS: [FutexLock; 22] = [
 
 /// A word that is locked with FUTEX_LOCK_PI, by whatever function.
 pub static PRIORITY_INHERITANCE_LOCK: FutexLock = lock("", "PI futex");
+
+/// A lock of C++20's atomics: a function that waits for an atomic and is called `lock` or `lock_shared`, as that of each class must be
+/// which the standard library can lock (BasicLockable). libstdc++ has sixteen words for all atomics that are not as large as an int.
+pub static LOCK_OF_ATOMICS: FutexLock = queued("", "lock of atomics");
+
+/// The names of the functions of such a lock, without their class.
+pub static LOCKING_FUNCTIONS: [&str; 2] = ["lock", "lock_shared"];
 
 /// Functions whose calls wait for a condition of the program's, by the functions of a lock.
 pub static FUTEX_CONDITIONS: [&str; 3] =

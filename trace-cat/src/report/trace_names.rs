@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use spec::Event;
-use spec::futex_locks::{FUTEX_CONDITIONS, FUTEX_LIBRARIES, FUTEX_LOCKS, FutexLock};
+use spec::futex_locks::{
+    FUTEX_CONDITIONS, FUTEX_LIBRARIES, FUTEX_LOCKS, FutexLock, LOCK_OF_ATOMICS, LOCKING_FUNCTIONS,
+};
 
 use super::contention::{Analysis, OTHER_SITES};
 use super::recorded_process::RecordedProcess;
@@ -185,15 +187,22 @@ pub fn answer_questions(analysis: &mut Analysis, recorded: &HashMap<u32, Recorde
 }
 
 /// The lock that one of these functions, the innermost first, takes by futex(2). A function of the program's own ends the search:
-/// what it waits for is not what its caller locks.
+/// what it waits for is not what its caller locks. It may be that of a lock which the program makes of atomics.
 fn futex_lock<'a>(functions: impl Iterator<Item = &'a str>) -> Option<&'static FutexLock> {
     let is_of = |names: &[&str], function: &str| names.iter().any(|name| function.starts_with(name));
-    let functions: Vec<String> =
-        functions.map(plain_name).take_while(|function| is_of(&FUTEX_LIBRARIES, function)).collect();
+    let functions: Vec<String> = functions.map(plain_name).collect();
+    let own = functions.iter().position(|function| !is_of(&FUTEX_LIBRARIES, function)).unwrap_or(functions.len());
+    let (functions, callers) = functions.split_at(own);
     if functions.iter().any(|function| is_of(&FUTEX_CONDITIONS, function)) {
         return None;
     }
-    functions.iter().find_map(|function| FUTEX_LOCKS.iter().find(|lock| function.starts_with(lock.function)))
+    let known =
+        functions.iter().find_map(|function| FUTEX_LOCKS.iter().find(|lock| function.starts_with(lock.function)));
+    let waits_for_atomic =
+        functions.iter().any(|name| name.starts_with("std::__") && (name.contains("atomic") || name.contains("wait")));
+    let of_program = callers.first().and_then(|caller| caller.rsplit_once("::"));
+    let is_lock = waits_for_atomic && of_program.is_some_and(|(_, name)| LOCKING_FUNCTIONS.contains(&name));
+    known.or(is_lock.then_some(&LOCK_OF_ATOMICS))
 }
 
 /// A function's name as the table has it: `<std::sys::sync::mutex::futex::Mutex>::lock_contended` without angle brackets,
@@ -241,5 +250,26 @@ mod tests {
             ["std::sys::pal::unix::futex::futex_wait", "<std::thread::thread::Thread>::park", "main::routine", once];
         assert_eq!(futex_lock(routine.into_iter()), None);
         assert!(futex_lock([routine[0], once, "main::routine"].into_iter()).is_some());
+    }
+
+    /// In C++ what can be locked has a function `lock` (BasicLockable).
+    #[test]
+    fn a_wait_of_an_atomic_is_one_for_a_lock_where_a_function_of_that_name_waits() {
+        let wait = "std::__detail::__platform_wait<int>";
+        let inlined = [
+            "std::__atomic_wait_address_v<int, std::__atomic_base<int>::wait(int) const::{lambda()#1}>",
+            "std::__atomic_base<int>::wait",
+        ];
+        let name = |functions: &[&str]| futex_lock(functions.iter().copied()).map(|lock| lock.name);
+        let expected = Some("lock of atomics");
+        for caller in ["SpinLock::lock", "(anonymous namespace)::Lock<int>::lock_shared"] {
+            assert_eq!(name(&[wait, caller, "main"]), expected, "{caller}");
+            assert_eq!(name(&[wait, inlined[0], inlined[1], caller]), expected, "{caller}");
+            assert_eq!(name(&[wait, "Pool::next", caller]), None, "the pool waits for work");
+            assert_eq!(name(&[caller, "main"]), None, "it calls futex itself");
+        }
+        for other in ["lock", "Queue::pop", "Queue::unlock", "std::latch::wait", "Pool::block"] {
+            assert_eq!(name(&[wait, inlined[1], other]), None, "{other}");
+        }
     }
 }

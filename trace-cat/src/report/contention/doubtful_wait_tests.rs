@@ -142,3 +142,19 @@ fn who_has_a_lock_of_a_futex_is_not_known() {
     let ends: &[RecordLine] = &[(30, 1, "10:3:2", &[0, 0]), (31, 2, "10:3:2", &[0, 0])];
     assert_eq!(unknown(&analysed(&[waits, ends].concat()).1), 0);
 }
+
+/// Thread 2 waits for a futex in code that is known as none of a lock, and has the mutex that thread 1 wants.
+#[test]
+fn who_ends_the_wait_of_one_that_others_wait_for_is_not_known() {
+    let has = lock(10, 2, &[16]);
+    let wait: &[RecordLine] = &[(20, 2, "10:1:1", &[64, 0x80, 1, 0, 0])];
+    let limited: &[RecordLine] = &[(20, 2, "10:1:1", &[64, 0x80, 1, 5, 0])];
+    let wants: &[RecordLine] = &[(21, 1, "2:2:1", &[16])];
+    let found = |records: &[&[RecordLine<'static>]]| unknown(&analysed(&records.concat()).1);
+    assert_eq!(found(&[&has, wait, wants]), 1);
+    assert_eq!(found(&[&has, limited, wants]), 0, "it goes on by itself");
+    assert_eq!(found(&[&has, wait, &[(21, 3, "2:2:1", &[48])]]), 0, "nobody waits for it");
+    // Threads without work are joined at the end.
+    assert_eq!(found(&[&has, wait, &[(21, 1, "1:3:1", &[2])]]), 0);
+    assert_eq!(found(&[&has, wait, wants, &[(30, 2, "10:1:2", &[0, 0])]]), 0);
+}

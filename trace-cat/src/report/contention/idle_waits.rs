@@ -187,6 +187,10 @@ impl Analysis {
             self.note_futex_site(object, site);
         }
         self.open_call(thread, record, site, Some(object), waits);
+        let limit = if record.event == (10, 1) { record.arguments[3] } else { 0 };
+        if let Some(call) = self.threads[thread as usize].open.last_mut() {
+            call.time_limit = limit;
+        }
     }
 
     /// Takes the return record of such a wait, which was none if it returned `unless`.

@@ -214,7 +214,7 @@ pub struct OngoingCall {
     pub object: Option<u32>,
     /// The mutex of a wait for a condition, and how often the thread had it.
     pub mutex: Option<(u32, u32)>,
-    /// The time limit of a wait for a condition as the program gave it, or 0.
+    /// The time limit of a wait for a condition or a futex as the program gave it, or 0.
     pub time_limit: u64,
     /// The clock of that limit, if the call names one.
     pub clock: Option<u64>,

@@ -93,6 +93,17 @@ pub fn waits_for_futex_locks(analysis: &Analysis) -> Vec<(u32, OngoingCall)> {
     (0..analysis.threads.len() as u32).filter_map(wait).collect()
 }
 
+/// The waits for futexes, in no code that is known as a lock's, of threads that have what others wait for: nobody knows who ends such a
+/// wait, and it may be one for a lock. Threads without work have nothing, and are joined in the end. A time limit lets them go on.
+pub fn awaited_futex_waits(analysis: &Analysis, nodes: &HashMap<u32, Node>) -> Vec<(u32, OngoingCall)> {
+    let futex_wait = |thread: u32| {
+        let call = analysis.threads[thread as usize].certain_call()?;
+        (call.event == (10, 1) && call.waits && call.time_limit == 0).then_some((thread, *call))
+    };
+    let in_locks = nodes.values().filter(|node| node.call.event != (1, 3));
+    awaited(in_locks).into_iter().filter_map(futex_wait).collect()
+}
+
 fn is_futex_wait(call: &OngoingCall) -> bool {
     call.waits && call.event.0 == 10
 }

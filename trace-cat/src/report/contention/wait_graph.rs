@@ -12,7 +12,7 @@ use super::analysis::Analysis;
 use super::running_threads::{ending_thread, has_running_thread, is_idle};
 use super::tables::{ImageEnd, OngoingCall};
 use super::unknown_holders::{
-    UnknownHolders, awaited_cond_waits, unknown_holders, unknown_routines, waits_for_futex_locks,
+    UnknownHolders, awaited_cond_waits, awaited_futex_waits, unknown_holders, unknown_routines, waits_for_futex_locks,
 };
 use super::wait_nodes::{Node, node, shortest_cycle};
 
@@ -137,6 +137,7 @@ impl WaitGraph {
         let alone = threads.iter().filter(is_alone).map(|thread| (*thread, nodes[thread].call));
         let mut needed = awaited_cond_waits(analysis, &nodes);
         needed.extend(waits_for_futex_locks(analysis));
+        needed.extend(awaited_futex_waits(analysis, &nodes));
         // Beside the readers that are known there may be others, for one of which a writer waits in a circle.
         let is_stuck = |thread: u32| graph.stuck.iter().any(|stuck| stuck.thread == thread);
         let waits_for_readers = |thread: &&u32| {
