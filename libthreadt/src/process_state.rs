@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use spec::EventId;
 use spec::tables::EVENTS;
 
-use crate::sys::{Errno, Hold, INHERITED, Once, PoolHead, Result, parent_id, process_id, shares_memory};
+use crate::sys::{Errno, Hold, INHERITED, LeftWork, Once, PoolHead, Result, parent_id, process_id, shares_memory};
 
 /// How many places there are for switches.
 pub const SWITCHES: usize = 128;
@@ -28,6 +28,7 @@ pub struct ProcessState {
     pub initialised: Once,
     /// The trace directory's files of this process are ready.
     pub files: Once,
+    pub left_files: LeftWork,
     /// The process ID; 0 until the process is initialised.
     pub pid: AtomicU32,
     /// 1 while every record must be in its file before its call returns.

@@ -21,6 +21,7 @@ mod plugins;
 mod privileges;
 mod processes;
 mod restrictions;
+mod retries;
 mod sandboxes;
 mod sanitizers;
 mod shared_file_numbers;

@@ -28,6 +28,11 @@ pub fn prepare_files() -> bool {
     }
 }
 
+/// Whether this thread has left that work so often by jumps that a record at this time, nanoseconds since the Epoch, is made without it.
+pub fn leaves_files_to_later(now: u64) -> bool {
+    PROCESS.files.is_own() && !PROCESS.left_files.begins(now)
+}
+
 fn prepare(process: WorkingProcess) -> bool {
     // Read here, where it takes no stack but its own: it is needed deep within.
     identity::start();

@@ -106,9 +106,12 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         if storage::is_flush_point(&slot, lines, end, full)
             && slot.become_writer(slot.lwp.load(Relaxed), 0) == WriteRight::Taken
         {
-            sys::close_abandoned(slot.lwp.load(Relaxed), Some(stack_pointer()));
-            write_full(slot, depth);
-            slot.append_loss_record(depth, time);
+            if slot.left_writes.begins(time) {
+                sys::close_abandoned(slot.lwp.load(Relaxed), Some(stack_pointer()));
+                write_full(slot, depth);
+                slot.append_loss_record(depth, time);
+                slot.left_writes.note_done();
+            }
             slot.release_writer();
         }
         return;
@@ -144,13 +147,14 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     let lwp = slot.lwp.load(Relaxed);
     let right = slot.become_writer(lwp, depth as u8);
     let may_write = matches!(right, WriteRight::Taken | WriteRight::Nested);
-    if may_write {
+    let has_begun = may_write && (right != WriteRight::Taken || slot.left_writes.begins(time));
+    if has_begun {
         sys::close_abandoned(lwp, Some(stack_pointer()));
     }
     // A handler's region is written when it is half full: it can only append while the interrupted thread writes all.
     let enough = if depth == 0 { capacity(depth) - RESERVE } else { capacity(depth) / 2 };
     let nearly_full = !slot.has_room(depth) || slot.end_of(depth).load(Relaxed) > enough;
-    if may_write && nearly_full && stopped().is_none() {
+    if has_begun && nearly_full && stopped().is_none() {
         write_full(slot, depth);
         if slot.is_disowned() {
             return;
@@ -169,7 +173,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
         // SAFETY: this thread owns the slot, nobody else is its writer, and there is room.
         unsafe { slot.append(depth, time, lines) };
         // Once recording stops, only the process's end needs the records in the file.
-        let at_once = stopped().is_none() || PROCESS.final_flush_begun.load(Relaxed) != 0;
+        let at_once = has_begun && (stopped().is_none() || PROCESS.final_flush_begun.load(Relaxed) != 0);
         if right == WriteRight::Taken && at_once && slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0 {
             // Also what signal handlers have recorded meanwhile. Those that come now write what they have in deeper regions.
             let written = (depth..REGIONS).try_for_each(|other| {
@@ -182,6 +186,9 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
         }
     }
     if right == WriteRight::Taken {
+        if has_begun {
+            slot.left_writes.note_done();
+        }
         slot.release_writer();
     }
     if stopped().is_some() && slot.end_of(depth).load(Relaxed) > enough {

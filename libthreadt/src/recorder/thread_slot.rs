@@ -15,7 +15,7 @@ use super::keeping::{keep_all, keep_early};
 use super::slot_adoption::{claim_slot, claim_slot_for, claim_slot_of, lwp_of_host};
 use crate::clock;
 use crate::control;
-use crate::first_use::{initialise, is_being_initialised, prepare_files};
+use crate::first_use::{initialise, is_being_initialised, leaves_files_to_later, prepare_files};
 use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::storage::kept_records::{Kept, has_some, move_first, take_back};
 use crate::storage::{self, Slot, thread_local};
@@ -63,8 +63,11 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     let is_guest = process_state::is_vfork_child();
     // A vfork child makes no files for its parent, as which it records: it may be killed, and its ID and its number are others.
     let guest_of = if is_guest && is_initialised { lwp_of_host() } else { None };
-    let has_files =
-        if is_guest { guest_of.is_some() && PROCESS.files.is_done() } else { is_initialised && prepare_files() };
+    let has_files = if is_guest {
+        guest_of.is_some() && PROCESS.files.is_done()
+    } else {
+        is_initialised && !leaves_files_to_later(clock::since_epoch(time)) && prepare_files()
+    };
     if !process.is_current() {
         // A child that a signal handler has forked returns here: the record is its parent's.
         return thread_local::own().filter(|_| process_state::is_initialised());

@@ -15,7 +15,7 @@ use spec::encode::Template;
 use super::range_request::RangeRequest;
 use crate::process_state::SWITCHES;
 use crate::sys::path::PATH_MAX;
-use crate::sys::{self, Pooled, Result};
+use crate::sys::{self, LeftWork, Pooled, Result};
 
 /// A slot of a thread that lives, or whose end was not recorded.
 pub const SLOT_OWNED: u32 = 1;
@@ -62,6 +62,8 @@ pub struct SlotControl {
     pub is_hole: AtomicU8,
     /// Records in a row that found as many in progress as there are regions.
     pub refused: AtomicU8,
+    /// The writes of the owner.
+    pub left_writes: LeftWork,
     /// Records of this thread that were dropped and that no trace_lost record counts yet.
     pub lost: AtomicU32,
     /// When the first of the records in `lost` was made, nanoseconds since the Epoch; 0 if that is unknown.

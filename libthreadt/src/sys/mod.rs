@@ -13,6 +13,7 @@ pub mod host_numbers;
 mod inherited;
 #[cfg(test)]
 pub mod interleaving;
+mod left_work;
 mod mapping_query;
 mod memory;
 pub mod memory_group;
@@ -50,6 +51,7 @@ pub use hold::Hold;
 pub use inherited::INHERITED;
 #[cfg(test)]
 pub use interleaving::observable_step;
+pub use left_work::LeftWork;
 pub use mapping_query::executable_size;
 pub use memory::{
     IMPOSSIBLE_HOW, PAGE, SET_SIZE, barrier, copied_words, has_bytes, has_bytes_alone, is_readable, is_resident,

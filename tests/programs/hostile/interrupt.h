@@ -9,7 +9,7 @@
 #include "../check.h"
 
 // Lets the process go on to its next stop of this kind; whether it has ended before that.
-static int advance(pid_t process, int request, int *status) {
+static inline int advance(pid_t process, int request, int *status) {
     CHECK(ptrace(request, process, NULL, NULL) == 0);
     CHECK(waitpid(process, status, 0) == process);
     if (WIFEXITED(*status))
@@ -20,7 +20,7 @@ static int advance(pid_t process, int request, int *status) {
 
 // Stops the process at its system calls, and sends the signal after so many system calls and then so many instructions; or lets it end
 // before. Returns its status then.
-static int interrupt(pid_t process, int system_calls, int instructions) {
+static inline int interrupt(pid_t process, int system_calls, int instructions) {
     int status;
     CHECK(waitpid(process, &status, 0) == process);
     if (WIFEXITED(status))

@@ -1,0 +1,55 @@
+//! Work that a thread begins again and again, because jumps out of signal handlers leave it.
+//!
+//! A program may try a call anew until it returns in time. If the work in it takes longer, that would go on for ever.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// How often in a row work is begun that is left.
+const LEFT_MAX: u32 = 30;
+/// For how long it is not begun then, in nanoseconds. Each further time it is twice as long, `DOUBLINGS` times.
+const PAUSE: u64 = 10_000_000;
+const DOUBLINGS: u32 = 13;
+
+/// How often in a row a piece of work was left. All zero is the beginning. One thread uses it, and its signal handlers.
+#[derive(Default)]
+pub struct LeftWork {
+    times: AtomicU32,
+    /// Not before this time is it begun again.
+    pause_until: AtomicU64,
+}
+
+impl LeftWork {
+    /// Whether the thread is to do the work at this time. Then it is taken to be left until it is [`done`](LeftWork::note_done).
+    pub fn begins(&self, now: u64) -> bool {
+        let times = self.times.load(Relaxed);
+        if times >= LEFT_MAX {
+            if now < self.pause_until.load(Relaxed) {
+                return false;
+            }
+            self.pause_until.store(now.saturating_add(PAUSE << (times - LEFT_MAX).min(DOUBLINGS)), Relaxed);
+        }
+        self.times.store(times.saturating_add(1), Relaxed);
+        true
+    }
+
+    pub fn note_done(&self) {
+        self.times.store(0, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_again_and_again_is_begun_less_and_less_often() {
+        let work = LeftWork::default();
+        let begun = |from: u64, to: u64| (from..to).filter(|millisecond| work.begins(millisecond * 1_000_000)).count();
+        assert_eq!(begun(1000, 1050), 30 + 2, "at 1030, and 10 ms later");
+        assert_eq!(begun(1050, 1099), 1, "20 ms later, and then 40 ms later");
+        assert_eq!(begun(1099, 1101), 1);
+        assert!(begun(1101, 1_000_000) < 25);
+        work.note_done();
+        assert_eq!(begun(1_000_000, 1_000_030), 30);
+    }
+}
