@@ -168,6 +168,7 @@ impl Slot {
         self.process.store(process_state::id(), Relaxed);
         self.in_progress.iter().for_each(|word| word.store(0, Relaxed));
         self.exit_recorded.store(0, Relaxed);
+        self.left_writes.note_done();
         self.changes_seen.store(0, Relaxed);
         self.generation_seen.store(0, Relaxed);
         self.flushes_seen.store(0, Relaxed);
