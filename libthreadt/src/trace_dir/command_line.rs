@@ -43,13 +43,16 @@ pub unsafe fn is_known(is_alone: bool) -> bool {
     // SAFETY: the one writer of trinfo calls this.
     let text = unsafe { TEXT.get_mut() };
     let kept = text.get(..LENGTH.load(Relaxed)).unwrap_or(b"");
-    let at = identity::arguments_at();
-    if is_alone {
-        // SAFETY: the caller's.
-        return !kept.is_empty() && unsafe { sys::has_bytes_alone(at, kept) };
+    // A filter may kill for the calls.
+    if kept.is_empty() || seccomp::has_filter() {
+        return false;
     }
-    // A filter may kill for the call.
-    !kept.is_empty() && !seccomp::has_filter() && sys::has_bytes(sys::process_id(), at, kept)
+    let at = identity::arguments_at();
+    match is_alone {
+        // SAFETY: the caller's.
+        true => unsafe { sys::has_bytes_alone(at, kept) },
+        false => sys::has_bytes(sys::process_id(), at, kept),
+    }
 }
 
 /// Writes the command line if it is another one than trinfo has.
