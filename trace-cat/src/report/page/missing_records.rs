@@ -118,7 +118,8 @@ fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
         let (label, lock) = (thread_label(view, blocked.thread), view.object_label(object));
         let object = view.object(object);
         let is_handed_on = object.is_released_by_others();
-        let is_exclusive = object.occupancy.is_exclusive();
+        // Of a lock that a thread of another process has, this one's object shows no hold.
+        let has_readers = !object.occupancy.holds.is_empty() && !object.occupancy.is_exclusive();
         if blocked.call.needed_mutex().is_some() {
             let why = match is_handed_on {
                 true => format!("which {owner} has taken, and other threads than its owner have unlocked before"),
@@ -126,16 +127,16 @@ fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
             };
             return Some(format!("{label} cannot return without {lock}, {why}"));
         }
-        if is_handed_on && blocked.call.event == (5, 2) && !is_exclusive {
+        if is_handed_on && blocked.call.event == (5, 2) && has_readers {
             let why = "which other threads than its readers have unlocked before";
             return Some(format!("{label} waits behind {owner}, which wants to write, for {lock}, {why}"));
         }
-        let why = match (is_handed_on, is_exclusive) {
-            (true, true) if !object.is_handed_on => "which a forked child may have unlocked before for its parent",
-            (true, true) => "which other threads than its owner have unlocked before",
-            (true, false) => "which other threads than its readers have unlocked before",
-            (false, true) => "which may have passed to another thread without a record",
-            (false, false) => "which may have fewer readers than have taken it and not released it",
+        let why = match (is_handed_on, has_readers) {
+            (true, false) if !object.is_handed_on => "which a forked child may have unlocked before for its parent",
+            (true, false) => "which other threads than its owner have unlocked before",
+            (true, true) => "which other threads than its readers have unlocked before",
+            (false, false) => "which may have passed to another thread without a record",
+            (false, true) => "which may have fewer readers than have taken it and not released it",
         };
         Some(format!("{label} saw that {owner} held {lock}, {why}"))
     };
@@ -168,4 +169,42 @@ fn process_list(pids: &[u32]) -> String {
     let more = pids.len().saturating_sub(LISTED_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("process{} {}{more}", if pids.len() == 1 { "" } else { "es" }, listed.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample_view::{INFO, SampleView};
+    use super::*;
+    use crate::report::contention::{AnalysisParts, NumericRecord};
+
+    /// The process that waits shows no hold of it.
+    #[test]
+    fn only_a_lock_that_has_readers_may_have_fewer_of_them() {
+        let lines = |records: &[(u32, u32, &str)]| {
+            let record = |(time, pid, event): &(u32, u32, &str)| {
+                let line = format!("1795174740:{time:0>9}:{pid:0>7}:{pid:0>7}:0x{pid:0>12}:{event}\n");
+                NumericRecord::parse(line.as_bytes()).unwrap()
+            };
+            let records: Vec<NumericRecord> = records.iter().map(record).collect();
+            let sample = SampleView::of_records(&records, INFO, AnalysisParts::ALL);
+            missing_records(&sample.view()).join("\n")
+        };
+        for [kind, take] in [["02", "02"], ["05", "03"]] {
+            let call = |address: &str, owner: u32| format!("{kind}:{take}:1:{address}:0:0:{owner}:0");
+            let returns = format!("{kind}:{take}:2:0:0:0:0:0");
+            let text = lines(&[
+                (1, 1, "01:39:0:1:0:0:0:0"),
+                (2, 21, "01:39:0:1:0:0:0:0"),
+                (9, 1, &call("0x10", 0)),
+                (9, 1, &returns),
+                (10, 21, &call("0x1056", 0)),
+                (10, 21, &returns),
+                (20, 1, &call("0x56", 21)),
+                (21, 21, &call("0x1010", 1)),
+            ]);
+            let why = "which may have passed to another thread without a record";
+            assert_eq!(text.matches(why).count(), 2, "{text}");
+            assert!(!text.contains("readers"), "{text}");
+        }
+    }
 }
