@@ -158,3 +158,26 @@ fn who_ends_the_wait_of_one_that_others_wait_for_is_not_known() {
     assert_eq!(found(&[&has, wait, &[(21, 1, "1:3:1", &[2])]]), 0);
     assert_eq!(found(&[&has, wait, wants, &[(30, 2, "10:1:2", &[0, 0])]]), 0);
 }
+
+/// The kernel has given thread 2 the LWP of one that has ended, and that may have left lock 16 locked.
+#[test]
+fn the_owner_of_a_lock_may_be_an_ended_thread_with_the_same_lwp() {
+    let begin: &[RecordLine] = &[(3, 1, "1:39:0", &[1]), (10, 2, "1:30:0", &[0x1000])];
+    let earlier: &[RecordLine] = &[(5, 2, "1:30:0", &[0x1000]), (6, 2, "1:2:0", &[0])];
+    let itself: &[RecordLine] = &[(20, 2, "2:2:1", &[16, 0, 0, 2])];
+    let has_got_it: &[RecordLine] =
+        &[(11, 4, "2:2:1", &[16, 0, 0, 3]), (12, 2, "2:2:1", &[16, 0, 0, 3]), (13, 2, "2:2:2", &[0, 1])];
+    // Threads 2 and 3 see each other's locks, and thread 4 sees that 3 has one in its wait.
+    let circle: &[RecordLine] =
+        &[(20, 2, "2:2:1", &[32, 0, 0, 3]), (21, 3, "2:2:1", &[16, 0, 0, 2]), (22, 4, "2:2:1", &[32, 0, 0, 3])];
+    let others: &[RecordLine] = &[(4, 3, "1:39:0", &[3]), (4, 4, "1:39:0", &[4])];
+    let found = |records: &[&[RecordLine<'static>]]| {
+        let (analysis, graph) = analysed_with(&records.concat(), ONLY_BLOCKED);
+        (wrong(&analysis, &graph).0, undecided(&analysis, &graph))
+    };
+    assert_eq!(found(&[others, begin, itself]), (vec![vec![2]], vec![]));
+    assert_eq!(found(&[others, earlier, begin, itself]), (vec![], vec![vec![2]]));
+    assert_eq!(found(&[others, earlier, begin, has_got_it, itself]), (vec![vec![2]], vec![]), "by its own record");
+    assert_eq!(found(&[others, begin, circle]), (vec![vec![3, 2]], vec![]));
+    assert_eq!(found(&[others, earlier, begin, circle]), (vec![], vec![vec![3, 2]]));
+}

@@ -75,6 +75,7 @@ impl Analysis {
         self.threads.push(ThreadState {
             process,
             lwp: record.lwp,
+            has_used_lwp: self.thread_of_lwp.contains_key(&(process, record.lwp)),
             tid: record.tid,
             begin: record.time,
             last: record.time,

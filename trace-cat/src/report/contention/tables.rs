@@ -137,6 +137,8 @@ pub enum ImageEnd {
 pub struct ThreadState {
     pub process: u32,
     pub lwp: u32,
+    /// A thread of its process that has ended had this LWP before.
+    pub has_used_lwp: bool,
     pub tid: u64,
     /// The time of the first record.
     pub begin: u64,
