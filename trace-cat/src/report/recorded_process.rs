@@ -27,6 +27,8 @@ const DEADLOCK_EVENTS: [(u8, &[u8]); 2] = [(1, &[3, 38]), (3, &COND_WAITS)];
 const END_EVENTS: [(u8, &[u8]); 3] = [(1, &[2]), (4, &[2]), (7, &[2])];
 /// The numbers of the events by which each thread is known, and its end.
 const THREAD_EVENTS: [(u8, &[u8]); 1] = [(1, &[2, 30])];
+/// The numbers of the events by which it is known what a forked child has of its parent's: the call, and the child's beginning.
+const FORK_EVENTS: [(u8, &[u8]); 1] = [(11, &[1, 2])];
 /// The event of a cancellation.
 const CANCEL: (u8, u8) = (1, 32);
 /// The numbers of the events that wait for conditions.
@@ -46,6 +48,8 @@ pub struct RecordedProcess {
     pub names: HashMap<u64, String>,
     /// Its buffers are in its own memory: what is in them when it is killed is in no file.
     pub has_own_memory: bool,
+    /// Another process has forked the program that was described last.
+    is_forked: bool,
     /// The exit of a process makes no record.
     leaves_ends_out: bool,
     /// By how much the times of its records are ahead of those in its trinfo.
@@ -101,12 +105,16 @@ impl RecordedProcess {
         }
         for (key, value) in info::lines(text) {
             match key {
-                b"format" => self.programs.push(RecordedProgram::default()),
+                b"format" => {
+                    self.programs.push(RecordedProgram::default());
+                    self.is_forked = false;
+                }
                 b"offset" => {
                     let offset = std::str::from_utf8(value).ok().and_then(|value| value.parse::<i64>().ok());
                     self.knowledge.monotonic_ahead = offset.and_then(|offset| offset.checked_add(self.shift));
                 }
                 b"buffer" => self.has_own_memory = value == b"anonymous",
+                b"forked_from" => self.is_forked = true,
                 b"level" => self.knowledge.only_blocked |= value == b"blocked",
                 b"events" => {
                     // While the process ran, the events were changed: a generation is before the list.
@@ -120,6 +128,8 @@ impl RecordedProcess {
                     self.knowledge.misses_waits |= misses(&LOCK_EVENTS) || misses(&DEADLOCK_EVENTS);
                     self.knowledge.misses_mutexes |= misses(&LOCK_EVENTS[..1]);
                     self.knowledge.misses_rmutexes |= misses(&LOCK_EVENTS[2..3]);
+                    self.knowledge.is_forked |= self.is_forked && !list.is_empty();
+                    self.knowledge.misses_forks |= self.is_forked && misses(&FORK_EVENTS);
                     self.knowledge.misses_ends |= misses(&END_EVENTS);
                     self.knowledge.misses_threads |= misses(&THREAD_EVENTS);
                     let mut needed = LOCK_EVENTS.iter().chain(&ORDER_EVENTS);
@@ -295,6 +305,26 @@ mod tests {
             let Knowledge { misses_waits, misses_ends, misses_threads, .. } = process.knowledge;
             assert_eq!([misses_waits, misses_ends, misses_threads], [waits, ends, threads], "{events}");
         }
+    }
+
+    #[test]
+    fn forks_are_missing_of_a_child_where_the_events_leave_them_out() {
+        let misses = |text: &str| {
+            let mut process = RecordedProcess::default();
+            process.add_text(text.as_bytes());
+            assert_eq!(process.knowledge.is_forked, text.starts_with("format 1\nforked_from"), "{text}");
+            process.knowledge.misses_forks
+        };
+        for (events, expected) in
+            [("all", false), ("-proc_fork", true), ("-proc_begin", true), ("-proc_exec", false), ("mutex", true)]
+        {
+            assert_eq!(misses(&format!("format 1\nforked_from 7\nevents {events}\n")), expected, "{events}");
+            assert!(!misses(&format!("format 1\nevents {events}\n")), "{events}: it was not forked");
+        }
+        assert!(
+            !misses("format 1\nexe /bin/sh\nforked_from 7\nevents \nformat 1\nevents mutex\n"),
+            "an exec begins another program"
+        );
     }
 
     #[test]

@@ -181,3 +181,55 @@ fn the_owner_of_a_lock_may_be_an_ended_thread_with_the_same_lwp() {
     assert_eq!(found(&[others, begin, circle]), (vec![vec![3, 2]], vec![]));
     assert_eq!(found(&[others, earlier, begin, circle]), (vec![], vec![vec![3, 2]]));
 }
+
+/// A child waits for a lock that none of its threads has. Its parent's ring may have overwritten that it is one for processes.
+#[test]
+fn a_lock_may_be_for_processes_if_its_initialisation_was_overwritten() {
+    let fork: &[RecordLine] = &[(6, 1, "11:1:1", &[0]), (7, 21, "11:2:0", &[1]), (8, 1, "11:1:2", &[2, 0, 0])];
+    let waits: &[RecordLine] = &[(20, 21, "2:2:1", &[56])];
+    let used = [&lock(9, 21, &[56])[..], &[(10, 21, "2:4:0", &[56, 0, 0])]].concat();
+    let plain: &[RecordLine] = &[(5, 1, "2:1:0", &[56, 0, 0, 0])];
+    let made_anew: &[RecordLine] = &[(9, 21, "2:1:0", &[56, 0, 0, 0])];
+    let found = |complete_from: u64, records: &[&[RecordLine<'static>]]| {
+        let child = Knowledge { is_forked: true, ..ALL };
+        let knowledge = [(1, Knowledge { complete_from, ..ALL }), (2, child)].into();
+        let mut analysis = Analysis::new(knowledge, Default::default());
+        records.concat().iter().for_each(|line| analysis.add(&record(*line)));
+        let graph = analysis.finish(&[]);
+        graph.unknown_holders.iter().for_each(|unknown| assert!(unknown.may_be_elsewhere));
+        unknown(&graph)
+    };
+    assert_eq!(found(4, &[fork, waits]), 1);
+    assert_eq!(found(4, &[fork, &used, waits]), 1);
+    assert_eq!(found(9, &[&fork[1..2], &[(9, 1, "1:4:0", &[])], waits]), 1, "nothing before the fork is there");
+    assert_eq!(found(0, &[fork, waits]), 0, "an initialisation would be recorded");
+    assert_eq!(found(4, &[plain, fork, waits]), 0, "it is for one process");
+    assert_eq!(found(4, &[fork, made_anew, waits]), 0, "it is for one process");
+    assert_eq!(found(4, &[fork, &lock(9, 21, &[56]), &[(10, 21, "1:39:0", &[1])]]), 0, "nobody waits");
+    assert_eq!(found(4, &[fork, waits, &[(21, 21, "2:2:2", &[0, 1])]]), 0, "it has got it");
+}
+
+/// Thread 1 has lock 16 when it forks, and its child locks that again.
+#[test]
+fn what_a_child_has_is_not_known_without_the_record_of_its_fork() {
+    let takes = lock(4, 1, &[16]);
+    let begin: &[RecordLine] = &[(7, 21, "11:2:0", &[1])];
+    let runs: &[RecordLine] = &[(7, 21, "1:4:0", &[])];
+    let waits: &[RecordLine] = &[(20, 21, "2:2:1", &[16])];
+    let used = [&lock(9, 21, &[16])[..], &[(10, 21, "2:4:0", &[16, 0, 0])]].concat();
+    let found = |misses_forks: bool, records: &[&[RecordLine<'static>]]| {
+        let knowledge = [(1, ALL), (2, Knowledge { is_forked: misses_forks, misses_forks, ..ALL })].into();
+        let mut analysis = Analysis::new(knowledge, Default::default());
+        takes.iter().chain(&records.concat()).for_each(|line| analysis.add(&record(*line)));
+        unknown(&analysis.finish(&[]))
+    };
+    for first in [begin, runs] {
+        assert_eq!(found(true, &[first, waits]), 1);
+        assert_eq!(found(true, &[first, waits, &[(21, 21, "2:2:2", &[0, 1])]]), 0, "it has got it");
+        assert_eq!(found(true, &[first]), 0, "it waits for nothing");
+        assert_eq!(found(true, &[first, &used]), 0, "it waits for nothing");
+        assert_eq!(found(false, &[first, waits]), 0);
+    }
+    assert_eq!(found(true, &[begin, &used, waits]), 0, "its copy was free");
+    assert_eq!(found(true, &[runs, &used, waits]), 1, "another process may have made it for both");
+}

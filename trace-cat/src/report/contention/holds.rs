@@ -85,6 +85,10 @@ pub struct Knowledge {
     pub misses_conds: bool,
     /// Some waits that may be part of a deadlock are not recorded: calls on locks, waits for conditions, joins or pthread_once.
     pub misses_waits: bool,
+    /// It is a forked child.
+    pub is_forked: bool,
+    /// It is one, and forks are not recorded: nothing shows whose child it is, or what the thread had that forked it.
+    pub misses_forks: bool,
     /// Ends of threads, or waits for semaphores or barriers, are not recorded.
     pub misses_ends: bool,
     /// There may be threads without a record, and ends of threads have none.

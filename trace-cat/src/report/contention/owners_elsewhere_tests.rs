@@ -39,6 +39,8 @@ pub(super) const ALL: Knowledge = Knowledge {
     misses_rmutexes: false,
     misses_conds: false,
     misses_waits: false,
+    is_forked: false,
+    misses_forks: false,
     misses_ends: false,
     misses_threads: false,
     misses_cancels: false,

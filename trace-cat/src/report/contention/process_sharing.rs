@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use super::analysis::Analysis;
 use super::object_state::{ObjectKind, ObjectState};
+use super::tables::ProgramState;
 
 /// Whether an initialisation may make a lock for several processes: it has attributes whose only reason is not the type.
 pub fn may_be_for_processes(kind: ObjectKind, arguments: &[u64; 5]) -> bool {
@@ -45,6 +46,22 @@ impl Analysis {
     pub fn may_be_elsewhere(&self, object: u32) -> bool {
         let state = &self.objects[object as usize];
         state.may_be_held_elsewhere || state.has_attributes && self.has_other_processes(state.process)
+    }
+
+    /// Whether a lock may be one for several processes because no record shows how it was initialised: rings have overwritten that of its
+    /// process or of an ancestor, or all records of that before the fork, or it is not recorded whose child the process is.
+    pub fn may_be_for_others(&self, object: u32) -> bool {
+        let ObjectState { process, address, kind, .. } = self.objects[object as usize];
+        let shows_attributes = |process: u32| {
+            let known = self.object_at(process, address).map(|known| &self.objects[known as usize]);
+            known.is_some_and(|known| known.kind == kind && (known.has_no_attributes || known.has_attributes))
+        };
+        let may_lack_it = |process: u32| {
+            let ProgramState { knowledge, parent, image, .. } = &self.processes[process as usize];
+            knowledge.complete_from > 0 || knowledge.is_forked && parent.is_none() && *image == 0
+        };
+        let is_unknown = self.line_of(process).any(may_lack_it) && !self.line_of(process).any(shows_attributes);
+        is_unknown && kind.is_copied_by_fork() && self.has_other_processes(process)
     }
 
     /// Whether the trace has another process than this one.

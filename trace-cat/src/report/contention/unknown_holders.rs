@@ -40,8 +40,10 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
         };
         // No thread of the process has it, which may wait for another process's; or such a one may read beside those of the process.
         let may_be_others = state.occupancy.holds.is_empty() || has_readers && call.event == (5, 3);
-        let is_elsewhere = may_be_others && analysis.may_be_elsewhere(object);
-        let is_left_behind = call.waits && analysis.may_be_left_behind(object, &call);
+        let may_be_shared = state.occupancy.holds.is_empty() && analysis.may_be_for_others(object);
+        let is_elsewhere = may_be_shared || may_be_others && analysis.may_be_elsewhere(object);
+        let is_left_behind =
+            call.waits && analysis.may_be_left_behind(object, &call) || is_unused_copy(analysis, object);
         // That nobody has had a lock of a futex since its last release shows only where a wait for it ends.
         let is_free = state.occupancy.is_free(knowledge) && !is_futex_wait(&call) && !is_uncalled;
         if !is_elsewhere && !is_left_behind && (!is_incomplete || is_free) {
@@ -102,6 +104,14 @@ pub fn awaited_futex_waits(analysis: &Analysis, nodes: &HashMap<u32, Node>) -> V
     };
     let in_locks = nodes.values().filter(|node| node.call.event != (1, 3));
     awaited(in_locks).into_iter().filter_map(futex_wait).collect()
+}
+
+/// Whether a child whose fork is not recorded has not had a lock yet, nor made it anew: what is locked since the fork has no holder.
+fn is_unused_copy(analysis: &Analysis, object: u32) -> bool {
+    let state = &analysis.objects[object as usize];
+    let is_anew = state.number > 1 || state.is_initialised || state.has_no_attributes;
+    let is_unused = state.occupancy.holds.is_empty() && state.occupancy.changed_at() == 0;
+    analysis.knowledge_of(object).misses_forks && state.kind.is_copied_by_fork() && is_unused && !is_anew
 }
 
 fn is_futex_wait(call: &OngoingCall) -> bool {

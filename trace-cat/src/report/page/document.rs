@@ -243,7 +243,10 @@ impl<'a> Document<'a> {
             if process.knowledge.lacks_settings {
                 entries.push(entry("settings", pid, None, None));
             }
-            if process.knowledge.is_partial || process.knowledge.misses_waits {
+            let mut unknown = self.view.graph.unknown_holders.iter().filter(|unknown| !unknown.waits.is_empty());
+            let waits = unknown.any(|unknown| self.view.pid(unknown.process) == process.pid);
+            let knowledge = &process.knowledge;
+            if knowledge.is_partial || knowledge.misses_waits || knowledge.misses_forks && waits {
                 entries.push(entry("events", pid, None, None));
             }
         }

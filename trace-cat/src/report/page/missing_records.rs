@@ -59,7 +59,11 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
             (false, true) => "",
             (false, false) => "; no other thread of it runs",
         };
-        add(view.pid(unknown.process), format!("who holds what {threads} for {when}{others}"));
+        let pid = view.pid(unknown.process);
+        add(pid, format!("who holds what {threads} for {when}{others}"));
+        if view.analysis.processes[unknown.process as usize].knowledge.misses_forks {
+            add(pid, "what it has since it was forked was not recorded (THR_TRACE_EVENTS)".to_owned());
+        }
     }
     let mut routines: BTreeMap<u32, usize> = BTreeMap::new();
     for (thread, _) in &view.graph.unknown_routines {
