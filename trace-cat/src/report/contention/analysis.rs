@@ -235,6 +235,7 @@ impl Analysis {
 
     /// Ends the life of the object at an address. Its holds end without a release.
     pub fn end_object(&mut self, process: u32, address: u64) {
+        self.processes[process as usize].handed_on.remove(&address);
         let Some(object) = self.object_of_address.remove(&(process, address)) else { return };
         self.object_names.remove(&(process, address));
         if self.objects[object as usize].process == process {

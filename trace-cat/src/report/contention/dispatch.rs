@@ -263,7 +263,8 @@ impl Analysis {
             state.has_attributes = !state.has_no_attributes && kind.is_lock();
             state.may_be_robust = kind.can_be_robust() && record.arguments[1] != 0;
             state.may_be_held_elsewhere = may_be_for_processes(kind, &record.arguments);
-            if state.figures.calls > 1
+            self.forget_handed_on(object);
+            if self.objects[object as usize].figures.calls > 1
                 && let Some(order) = &mut self.order
             {
                 order.renew(object);

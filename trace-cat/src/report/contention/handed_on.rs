@@ -5,7 +5,8 @@
 
 use super::analysis::Analysis;
 use super::holds::Hold;
-use super::object_state::ObjectKind;
+use super::object_state::{ObjectKind, ObjectState};
+use super::tables::HandedOnLock;
 
 impl Analysis {
     /// Notes of a lock that this thread unlocks whether another one owns it: it has it for certain, or waits for it although it has it. The
@@ -107,8 +108,8 @@ impl Analysis {
     /// Takes that processes share a lock, and hand it on.
     pub fn note_shared_and_handed_on(&mut self, object: u32) {
         for object in self.objects_of_relatives(object) {
-            let state = &mut self.objects[object as usize];
-            (state.may_be_held_elsewhere, state.is_handed_on) = (true, true);
+            self.objects[object as usize].may_be_held_elsewhere = true;
+            self.set_handed_on(object, false);
         }
     }
 
@@ -165,7 +166,28 @@ impl Analysis {
     /// Takes that others unlock a lock than those that have it, also in other processes.
     pub fn note_handed_on(&mut self, object: u32) {
         let others = self.perhaps_the_same(object);
-        others.into_iter().chain([object]).for_each(|object| self.objects[object as usize].is_handed_on = true);
+        others.into_iter().chain([object]).for_each(|object| self.set_handed_on(object, false));
+    }
+
+    /// Notes that others release an object, or what readers have of it, which also holds for copies that children get.
+    fn set_handed_on(&mut self, object: u32, of_readers: bool) {
+        let state = &mut self.objects[object as usize];
+        if of_readers && state.hands_on_readers {
+            return;
+        }
+        state.is_handed_on |= !of_readers;
+        state.hands_on_readers |= of_readers;
+        let &mut ObjectState { process, address, kind, is_handed_on, hands_on_readers, .. } = state;
+        let lock = HandedOnLock { kind, is_handed_on, hands_on_readers };
+        self.processes[process as usize].handed_on.insert(address, lock);
+    }
+
+    /// Takes that a lock is made anew, by an initialisation: nobody is known to have done anything with that.
+    pub fn forget_handed_on(&mut self, object: u32) {
+        let state = &mut self.objects[object as usize];
+        (state.is_handed_on, state.hands_on_readers, state.may_be_handed_on) = (false, false, false);
+        let (process, address) = (state.process, state.address);
+        self.processes[process as usize].handed_on.remove(&address);
     }
 
     /// Takes that a thread that is no reader has released a read lock. Returns whether it is for certain one that another thread of the
@@ -201,8 +223,7 @@ impl Analysis {
                 return false;
             }
         }
-        let state = &mut self.objects[object as usize];
-        state.hands_on_readers = true;
-        !state.may_be_held_elsewhere
+        self.set_handed_on(object, true);
+        !self.objects[object as usize].may_be_held_elsewhere
     }
 }

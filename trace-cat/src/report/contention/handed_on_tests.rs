@@ -1,7 +1,9 @@
 //! Deadlocks that are none because others release a lock than the thread that has it.
 
-use super::analysis_tests::{RecordLine, analysed_with, lock, undecided, wrong};
+use super::analysis::Analysis;
+use super::analysis_tests::{RecordLine, analysed_with, lock, record, undecided, wrong};
 use super::holds::Knowledge;
+use super::numeric_record::NumericRecord;
 use super::wait_graph::ChainEnd;
 
 /// Deadlocks, and circles in doubt.
@@ -190,4 +192,63 @@ fn who_waits_for_a_lock_that_others_unlock_may_be_stuck() {
             assert_eq!((stuck, perhaps.len()), expected, "{end:?}");
         }
     }
+}
+
+/// Thread 1 unlocks what thread 2 of the parent has, mutex 16 or the read lock 48, before the fork. Then a thread of the child waits for itself.
+#[test]
+fn a_child_has_copies_of_the_locks_that_others_unlock() {
+    let all = Knowledge::default();
+    let read: &[RecordLine] = &[(1, 2, "5:2:1", &[48]), (1, 2, "5:2:2", &[0, 0, 1])];
+    let reads: &[RecordLine] = &[(20, 22, "5:2:1", &[48]), (20, 22, "5:2:2", &[0, 0, 1]), (22, 22, "5:3:1", &[48])];
+    let twice = [&lock(20, 22, &[16])[..], &[(22, 22, "2:2:1", &[16, 0, 0, 22])]].concat();
+    let threads: &[RecordLine] = &[(0, 1, "1:39:0", &[1]), (0, 2, "1:39:0", &[2])];
+    let (deadlock, doubt): (Circles, Circles) = ((vec![vec![22]], vec![]), (vec![], vec![vec![22]]));
+    for (takes, unlock, init, waits) in
+        [(&lock(1, 2, &[16])[..], "2:4:0", "2:1:0", &twice[..]), (read, "5:4:0", "5:1:0", reads)]
+    {
+        let address: &[u64] = if init == "2:1:0" { &[16, 0, 0, 0] } else { &[48, 0, 0, 0] };
+        let unlocks = |lwp: u32, time: u64| -> [RecordLine<'static>; 1] { [(time, lwp, unlock, address)] };
+        // It is known to be private, or not.
+        for made in [&[][..], &[(0, 1, init, address)]] {
+            let before = [threads, made, takes].concat();
+            let of = |unlocker: u32, more: &[RecordLine<'static>]| {
+                found(&[&before, &unlocks(unlocker, 2), &FORK[3..], more, waits], all)
+            };
+            assert_eq!(of(2, &[]), deadlock, "{unlock}: it was its own");
+            assert_eq!(of(1, &[]), doubt, "{unlock}");
+            assert_eq!(of(1, &[(15, 21, init, address)]), deadlock, "{unlock}: the child has made it anew");
+            assert_eq!(of(1, &[(15, 1, init, address)]), doubt, "{unlock}: the parent has made its own anew");
+            let destroy = if init == "2:1:0" { "2:5:0" } else { "5:7:0" };
+            assert_eq!(of(1, &[(15, 21, destroy, address)]), deadlock, "{unlock}: the child has destroyed it");
+            assert_eq!(of(1, &[(15, 1, destroy, address)]), doubt, "{unlock}: the parent has destroyed its own");
+            let later = [&before[..], &unlocks(2, 2), &FORK[3..]].concat();
+            let after = [takes, &unlocks(1, 15)].concat();
+            let after: Vec<RecordLine> = after.into_iter().map(|line| (line.0 + 11, line.1, line.2, line.3)).collect();
+            assert_eq!(found(&[&later, &after, waits], all), deadlock, "{unlock}: each has its own, after the fork");
+        }
+    }
+    // The child of a child that has not used it.
+    let grandchild: &[RecordLine] = &[(10, 21, "11:1:1", &[0])];
+    let mut lines = [threads, &lock(1, 2, &[16]), &[(2, 1, "2:4:0", &[16, 0, 0])], &FORK[3..], grandchild].concat();
+    lines.push((11, 41, "11:2:0", &[2]));
+    let late: &[RecordLine] =
+        &[(20, 42, "2:2:1", &[16]), (20, 42, "2:2:2", &[0, 0]), (22, 42, "2:2:1", &[16, 0, 0, 42])];
+    lines.extend(late);
+    let mut analysis = Analysis::new(Default::default(), Default::default());
+    for line in &lines {
+        let of = record(*line);
+        analysis.add(&NumericRecord { pid: if line.1 > 40 { 3 } else { of.pid }, ..of });
+    }
+    let graph = analysis.finish(&[]);
+    assert_eq!((wrong(&analysis, &graph).0, undecided(&analysis, &graph)), (vec![], vec![vec![42]]));
+}
+
+/// Thread 1 unlocks mutex 16 that thread 2 has. Then it is initialised, and thread 2 waits for itself.
+#[test]
+fn a_lock_that_is_initialised_anew_is_another_one() {
+    let before = [&lock(1, 2, &[16])[..], &[(2, 1, "2:4:0", &[16, 0, 0])]].concat();
+    let twice = [&lock(20, 2, &[16])[..], &[(22, 2, "2:2:1", &[16, 0, 0, 2])]].concat();
+    assert_eq!(found(&[&before, &twice], Knowledge::default()), (vec![], vec![vec![2]]));
+    let init: &[RecordLine] = &[(10, 1, "2:1:0", &[16, 0, 0, 0])];
+    assert_eq!(found(&[&before, init, &twice], Knowledge::default()), (vec![vec![2]], vec![]));
 }

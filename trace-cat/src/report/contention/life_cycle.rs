@@ -171,6 +171,7 @@ impl Analysis {
             is_forking: false,
             held_when_forking: Vec::new(),
             held_at_fork: Vec::new(),
+            handed_on: Default::default(),
             fork_returns: Default::default(),
         });
         let process = self.processes.len() as u32 - 1;
@@ -253,6 +254,7 @@ impl Analysis {
             self.processes[process as usize].forked_at = time;
         }
         self.note_held_at_fork(process, parent);
+        self.processes[process as usize].handed_on = self.processes[parent as usize].handed_on.clone();
         let returned = self.processes[parent as usize].fork_holds.remove(&record.pid);
         let holds = returned.unwrap_or_else(|| self.holds_of_forking_thread(parent, record.tid));
         for InheritedHold { address, kind, is_exclusive, site, depth } in holds {

@@ -40,6 +40,12 @@ impl Analysis {
                 (state.is_handed_on, state.hands_on_readers) = (known.is_handed_on, known.hands_on_readers);
             }
         }
+        // If it has one of its own, its threads do with that what those of the ancestor did before the fork.
+        let copied = self.processes[state.process as usize].handed_on.get(&state.address);
+        if let Some(copied) = copied.filter(|copied| copied.kind == state.kind) {
+            state.is_handed_on |= copied.is_handed_on;
+            state.hands_on_readers |= copied.hands_on_readers;
+        }
     }
 
     /// Whether another process of the trace may have a lock of which no thread of its own process has it, although one waits for it.

@@ -1,6 +1,6 @@
 //! Processes and threads as the records show them, and the sites of calls.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
 
@@ -55,8 +55,18 @@ pub struct ProgramState {
     pub held_when_forking: Vec<(u64, u32)>,
     /// Those that threads of its parent had when it was forked.
     pub held_at_fork: Vec<(u64, u32)>,
+    /// Its locks that others release than those that have them, and those that it has copies of from its parent, by address.
+    pub handed_on: BTreeMap<u64, HandedOnLock>,
     /// When forks returned of which the child has no record yet, by its number.
     pub fork_returns: HashMap<u32, u64, RandomState>,
+}
+
+/// A lock that others release than those that have it: what one has for itself, or what they read.
+#[derive(Clone, Copy, Debug)]
+pub struct HandedOnLock {
+    pub kind: ObjectKind,
+    pub is_handed_on: bool,
+    pub hands_on_readers: bool,
 }
 
 /// What the records of a process have shown of what was recorded.
