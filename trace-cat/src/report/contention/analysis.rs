@@ -296,6 +296,7 @@ impl Analysis {
         for hold in holds {
             self.drop_hold(object, hold.holder.thread);
             self.activities.lose_hold(hold.holder.thread, object, now);
+            self.objects[object as usize].has_lost_holds = true;
             self.objects[object as usize].figures.lost_holds += u64::from(self.is_counting);
             self.missing.releases += u64::from(are_missing);
             self.draw_lost_hold(object, *hold);

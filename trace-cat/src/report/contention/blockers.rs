@@ -20,7 +20,7 @@ impl Analysis {
     /// The threads that hold the object of a thread's lock call for certain.
     pub fn certain_holders(&self, thread: u32, call: OngoingCall) -> Vec<u32> {
         let Some(object) = call.object else { return Vec::new() };
-        let is_only_blocked = self.knowledge_of(object).only_blocked || self.may_lack_releases(object);
+        let is_only_blocked = !self.shows_holds(object);
         let state = &self.objects[object as usize];
         if state.is_released_by_others() {
             return Vec::new();

@@ -23,13 +23,14 @@ impl Analysis {
         if state.is_handed_on {
             return false;
         }
+        let unlocked = object;
         let is_another_ones = |object: &u32| {
             let occupancy = &self.objects[*object as usize].occupancy;
             let waits_for_itself = |waiter: u32| {
                 let call = self.threads[waiter as usize].open.last();
                 call.is_some_and(|call| call.object == Some(*object) && call.owner == Some(waiter))
             };
-            let is_owned = occupancy.holds.iter().any(|hold| self.is_certain(*object, hold));
+            let is_owned = occupancy.holds.iter().any(|hold| self.has_still(*object, hold, (unlocked, thread)));
             is_owned || occupancy.waiting_threads().into_iter().any(waits_for_itself)
         };
         let others = self.perhaps_the_same(object);
@@ -40,6 +41,36 @@ impl Analysis {
             self.note_handed_on(object);
         }
         false
+    }
+
+    /// Whether a thread has an object for certain that another one unlocks: neither has that one got it since, nor the first released
+    /// it, without a record.
+    fn has_still(&self, object: u32, hold: &Hold, (unlocked, unlocker): (u32, u32)) -> bool {
+        let state = &self.threads[unlocker as usize];
+        // In a ring all records of the first since then are there. If losses of it are not counted yet, the acquisition by the other one shows it.
+        let mut complete_from = state.complete_from.max(self.processes[state.process as usize].changed_at);
+        if object != unlocked {
+            // It may be a lock of its own, of which the acquisition is overwritten.
+            complete_from = complete_from.max(self.knowledge_of(unlocked).complete_from);
+        }
+        self.shows_holds(object)
+            && hold.is_recorded
+            && !hold.is_doubtful()
+            && hold.from >= complete_from
+            && !self.may_be_from_wait(object, hold, (unlocked, unlocker))
+    }
+
+    /// Whether a thread may have got a mutex back in a wait for a condition, while the one that took it since is in such a wait, and
+    /// neither has a record.
+    fn may_be_from_wait(&self, object: u32, hold: &Hold, (unlocked, unlocker): (u32, u32)) -> bool {
+        let misses_conds = |object: u32| self.knowledge_of(object).misses_conds;
+        if self.objects[object as usize].kind != ObjectKind::Mutex || !misses_conds(object) && !misses_conds(unlocked) {
+            return false;
+        }
+        let waits_elsewhere = self.threads[hold.holder.thread as usize].certain_call().is_some_and(|call| call.waits);
+        // It had it before the other one took it.
+        let may_wait = self.objects[unlocked as usize].has_lost_holds || !self.threads[unlocker as usize].knows_holds;
+        may_wait && !waits_elsewhere
     }
 
     /// Whether another thread has unlocked a lock that a thread gets again although it has it, also if that one's record is missing, as
@@ -186,6 +217,7 @@ impl Analysis {
     pub fn forget_handed_on(&mut self, object: u32) {
         let state = &mut self.objects[object as usize];
         (state.is_handed_on, state.hands_on_readers, state.may_be_handed_on) = (false, false, false);
+        state.has_lost_holds = false;
         let (process, address) = (state.process, state.address);
         self.processes[process as usize].handed_on.remove(&address);
     }
@@ -201,16 +233,14 @@ impl Analysis {
         // All readers were known at a time since which no record is missing.
         let count = state.occupancy.readers_known.as_deref().copied().unwrap_or_default();
         let is_counted = count.counted_at >= knowledge.complete_from && count.counted_at > 0;
-        let knows_readers = (state.occupancy.no_readers_at >= knowledge.complete_from || is_counted)
-            && !knowledge.leaves_calls_out()
-            && !knowledge.is_selective;
-        let is_reader = |hold: &Hold| {
-            let is_recorded = hold.is_recorded && !hold.may_be_elsewhere;
-            hold.may_have_ended || self.is_certain(object, hold) || knows_readers && is_recorded
-        };
-        if !state.occupancy.holds.iter().all(is_reader) {
+        let knows_readers = state.occupancy.no_readers_at >= knowledge.complete_from || is_counted;
+        let is_reader = |hold: &Hold| hold.may_have_ended || hold.is_recorded && !hold.may_be_elsewhere;
+        if !self.shows_holds(object) || !state.occupancy.holds.iter().all(is_reader) {
             return false;
         }
+        let is_known =
+            |hold: &Hold| hold.may_have_ended || knows_readers && is_reader(hold) || self.is_certain(object, hold);
+        let is_one_of_these = state.occupancy.holds.iter().all(is_known);
         if !releaser.knows_holds {
             if !knows_readers || is_counted && self.objects[object as usize].occupancy.take_unknown_reader() {
                 // Its acquisition is missing, as far as is known.
@@ -224,6 +254,6 @@ impl Analysis {
             }
         }
         self.set_handed_on(object, true);
-        !self.objects[object as usize].may_be_held_elsewhere
+        is_one_of_these && !self.objects[object as usize].may_be_held_elsewhere
     }
 }

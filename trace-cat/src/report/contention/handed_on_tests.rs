@@ -252,3 +252,72 @@ fn a_lock_that_is_initialised_anew_is_another_one() {
     let init: &[RecordLine] = &[(10, 1, "2:1:0", &[16, 0, 0, 0])];
     assert_eq!(found(&[&before, init, &twice], Knowledge::default()), (vec![vec![2]], vec![]));
 }
+
+/// Thread 1 unlocks mutex 16 that thread 2 has, or releases the read lock 48. Then thread 2 waits for itself.
+#[test]
+fn unlocks_by_others_show_whatever_else_is_left_out() {
+    let selective = Knowledge { is_selective: true, misses_waits: true, misses_ends: true, ..Knowledge::default() };
+    let no_conds = Knowledge { misses_conds: true, ..selective };
+    let begin: &[RecordLine] = &[(1, 1, "1:39:0", &[1]), (2, 2, "1:39:0", &[2])];
+    let read: &[RecordLine] = &[(10, 2, "5:2:1", &[48]), (10, 2, "5:2:2", &[0, 0, 1])];
+    let reads: &[RecordLine] = &[(20, 2, "5:2:1", &[48]), (20, 2, "5:2:2", &[0, 0, 1]), (22, 2, "5:3:1", &[48])];
+    let twice = [&lock(20, 2, &[16])[..], &[(22, 2, "2:2:1", &[16, 0, 0, 2])]].concat();
+    let (deadlock, doubt): (Circles, Circles) = ((vec![vec![2]], vec![]), (vec![], vec![vec![2]]));
+    for knowledge in [selective, no_conds] {
+        for (takes, unlock, waits) in [(&lock(10, 2, &[16])[..], "2:4:0", &twice[..]), (read, "5:4:0", reads)] {
+            let address: &[u64] = if unlock == "2:4:0" { &[16, 0, 0] } else { &[48, 0, 0] };
+            let of = |unlocker| found(&[begin, takes, &[(11, unlocker, unlock, address)], waits], knowledge);
+            assert_eq!((of(2), of(1)), (deadlock.clone(), doubt.clone()), "{unlock}");
+        }
+    }
+    // Thread 1 has had the mutex before, and may have got it back in a wait for a condition, while thread 2 is in one.
+    let before = lock(5, 1, &[16]);
+    let unlock: &[RecordLine] = &[(11, 1, "2:4:0", &[16, 0, 0])];
+    let takes = lock(10, 2, &[16]);
+    let of = |knowledge| found(&[begin, &before, &takes, unlock, &twice], knowledge);
+    assert_eq!((of(selective), of(no_conds)), (doubt.clone(), deadlock));
+    // Not where thread 2 is in another call.
+    let sleeps: &[RecordLine] = &[(10, 2, "4:2:1", &[64, 0])];
+    let wakes: &[RecordLine] = &[(12, 2, "4:2:2", &[0])];
+    assert_eq!(found(&[begin, &before, &takes, sleeps, unlock, wakes, &twice], no_conds), doubt);
+}
+
+/// What is recorded is changed, or records are lost, before thread 2 takes mutex 16 and thread 1 or 3 unlocks it, or after that.
+#[test]
+fn unlocks_by_others_show_after_changes_and_losses() {
+    let begin: &[RecordLine] = &[(1, 1, "1:39:0", &[1]), (2, 2, "1:39:0", &[2])];
+    let takes = lock(20, 2, &[16]);
+    let twice = [&lock(40, 2, &[16])[..], &[(42, 2, "2:2:1", &[16, 0, 0, 2])]].concat();
+    let (deadlock, doubt): (Circles, Circles) = ((vec![vec![2]], vec![]), (vec![], vec![vec![2]]));
+    let follows = |time: u64, lwp: u32, generation: &'static [u64]| -> [RecordLine<'static>; 2] {
+        [(time, lwp, "0:2:0", generation), (time, lwp, "1:39:0", &[9])]
+    };
+    let loses =
+        |time: u64, lwp: u32| -> [RecordLine<'static>; 2] { [(time, lwp, "0:1:0", &[5]), (time, lwp, "1:39:0", &[9])] };
+    let unlock = |lwp: u32| -> [RecordLine<'static>; 1] { [(30, lwp, "2:4:0", &[16, 0, 0])] };
+    let of =
+        |parts: &[&[RecordLine<'static>]]| found(&[&[begin][..], parts, &[&twice[..]]].concat(), Knowledge::default());
+    let changed = follows(19, 2, &[1]);
+    assert_eq!(of(&[&changed, &takes, &unlock(2)]), deadlock, "its own");
+    assert_eq!(
+        of(&[&changed, &takes, &follows(25, 1, &[1]), &unlock(1)]),
+        doubt,
+        "by one that follows the change later"
+    );
+    let begins: [RecordLine; 2] = [(25, 3, "0:2:0", &[1]), (25, 3, "1:30:0", &[0x900])];
+    assert_eq!(of(&[&changed, &takes, &begins, &unlock(3)]), doubt, "by one that begins");
+    // Thread 2 may have released it since, and thread 1 have got it.
+    assert_eq!(of(&[&changed, &takes, &follows(25, 1, &[3]), &unlock(1)]), deadlock, "changed in between");
+    assert_eq!(of(&[&loses(19, 2), &takes, &unlock(1)]), doubt, "lost before");
+    assert_eq!(of(&[&loses(19, 1), &takes, &unlock(1)]), doubt, "lost before");
+    assert_eq!(of(&[&takes, &loses(25, 1), &unlock(1)]), deadlock, "lost in between");
+    // Thread 3 begins to follow the change as it begins: nothing is missing, and no thread has the read lock that it releases.
+    let read: &[RecordLine] = &[(20, 2, "5:2:1", &[48]), (20, 2, "5:2:2", &[0, 0, 1])];
+    let reads: &[RecordLine] = &[(40, 2, "5:2:1", &[48]), (40, 2, "5:2:2", &[0, 0, 1]), (42, 2, "5:3:1", &[48])];
+    for (first, expected) in [("1:30:0", &doubt), ("1:39:0", &deadlock)] {
+        let begins: [RecordLine; 2] = [(25, 3, "0:2:0", &[1]), (25, 3, first, &[0x900])];
+        let releases: &[RecordLine] = &[(30, 3, "5:4:0", &[48, 0, 0])];
+        let lines = [begin, &changed, read, &begins, releases, reads];
+        assert_eq!(found(&lines, Knowledge::default()), *expected, "{first}");
+    }
+}

@@ -51,8 +51,18 @@ impl Analysis {
         process.last = process.last.max(time);
         process.last_thread = thread;
         process.records += 1;
+        if state.begins_changed {
+            state.begins_changed = false;
+            match event {
+                (1, 30) => state.knows_holds = true,
+                _ => self.begin_change(thread, time),
+            }
+        }
+        let state = &mut self.threads[thread as usize];
+        let process = &mut self.processes[state.process as usize];
         if state.is_in_gap && event != (0, 1) {
             state.is_in_gap = false;
+            state.complete_from = if state.complete_from == u64::MAX { time } else { state.complete_from };
             self.activities.end_wait(thread, 0, time, WaitEnd::Unknown);
             process.gaps -= 1;
             if process.gaps == 0 {
@@ -97,6 +107,8 @@ impl Analysis {
             waits: 0,
             caused: 0,
             is_in_gap: false,
+            complete_from: 0,
+            begins_changed: false,
             knows_holds: is_first || self.processes[process as usize].knowledge.complete_from == 0,
             creation: None,
             creating: None,
@@ -164,6 +176,7 @@ impl Analysis {
             records: 0,
             lost: 0,
             changes: 0,
+            changed_at: 0,
             last_thread: 0,
             exited_by: None,
             exec: None,

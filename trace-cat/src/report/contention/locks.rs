@@ -294,6 +294,7 @@ impl Analysis {
             self.missing.entries += 1;
             self.draw(TimelineEvent::MissingEntry { thread, time: record.time, event: record.event });
             self.threads[thread as usize].knows_holds = false;
+            self.threads[thread as usize].complete_from = record.time;
             self.activities.end_wait(thread, 0, record.time, WaitEnd::Unknown);
             // If the call acquired an object, nobody knows which.
             let process = self.threads[thread as usize].process as usize;

@@ -99,6 +99,7 @@ impl Analysis {
         self.processes[process].lost += lost;
         let state = &mut self.threads[thread as usize];
         (state.knows_holds, state.disables_cancel) = (false, false);
+        state.complete_from = u64::MAX;
         for call in std::mem::take(&mut self.threads[thread as usize].open) {
             self.abandon_call(thread, call);
         }
@@ -119,13 +120,28 @@ impl Analysis {
     }
 
     /// Takes the record of a thread that follows other settings from now on. It may have made calls before that were not recorded,
-    /// and may make others that will not be: that is a gap, which ends with the thread's next record.
+    /// and may make others that will not be: that is a gap, which ends with the thread's next record. A thread that begins has made none.
     pub fn change_settings(&mut self, thread: u32, record: &NumericRecord) {
         let [generation, only_blocked, ..] = record.arguments;
         let process = self.threads[thread as usize].process as usize;
         let state = &mut self.processes[process];
         state.knowledge.only_blocked |= only_blocked != 0;
-        state.changes = state.changes.max(generation);
-        self.begin_gap(thread, record.time, 0);
+        if generation > state.changes {
+            (state.changes, state.changed_at) = (generation, record.time);
+        }
+        let state = &mut self.threads[thread as usize];
+        let is_first = state.begin == record.time && !state.has_exited && state.start.is_none();
+        if is_first && state.open.is_empty() && state.holds.is_empty() {
+            return state.begins_changed = true;
+        }
+        self.begin_change(thread, record.time);
+    }
+
+    /// Takes that calls of a thread may have no record because of a change. What it did before that is not lost: all threads of the process
+    /// follow the change from then on.
+    pub fn begin_change(&mut self, thread: u32, time: u64) {
+        let complete_from = self.threads[thread as usize].complete_from;
+        self.begin_gap(thread, time, 0);
+        self.threads[thread as usize].complete_from = complete_from;
     }
 }

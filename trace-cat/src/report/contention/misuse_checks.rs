@@ -32,12 +32,11 @@ impl Analysis {
         let process = self.objects[object as usize].process;
         let holder = &self.threads[hold.holder.thread as usize];
         self.has_all_calls(process)
-            && self.objects[object as usize].kind != ObjectKind::Futex
+            && self.shows_holds(object)
             && hold.is_recorded
             && !hold.is_doubtful()
             && hold.from >= self.processes[process as usize].knowledge.complete_from
             && !holder.is_in_gap
-            && !self.may_lack_releases(object)
     }
 
     /// Takes a record's error.

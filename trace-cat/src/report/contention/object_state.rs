@@ -97,6 +97,8 @@ pub struct ObjectState {
     pub may_be_handed_on: bool,
     /// An rwlock of which a thread has released a read lock that another one had taken.
     pub hands_on_readers: bool,
+    /// A thread had it of which no release is recorded.
+    pub has_lost_holds: bool,
     /// A mutex whose attributes are not known, which the next owner gets if its owner has ended.
     pub may_be_robust: bool,
     /// A call on it is recorded, in the selected time or not.
@@ -160,6 +162,7 @@ impl ObjectState {
             is_handed_on: false,
             may_be_handed_on: false,
             hands_on_readers: false,
+            has_lost_holds: false,
             may_be_robust: false,
             is_called: false,
             first: 0,

@@ -17,6 +17,13 @@ impl Analysis {
         knowledge.lacks_settings && has_unlocks && !shows_releases
     }
 
+    /// Whether each acquisition and release of an object makes a record, so that who has it is known by the records. What else is recorded
+    /// does not matter for that.
+    pub fn shows_holds(&self, object: u32) -> bool {
+        let knowledge = self.knowledge_of(object);
+        !(knowledge.only_blocked || knowledge.is_partial || self.may_lack_releases(object))
+    }
+
     /// Whether each thread of a process that may run has made a record, where nothing else shows that threads do: each but the main
     /// thread has one of its beginning, so that these are recorded.
     pub fn shows_threads(&self, process: &ProgramState) -> bool {

@@ -42,6 +42,8 @@ pub struct ProgramState {
     pub lost: u64,
     /// How often it was changed while it ran what is recorded.
     pub changes: u64,
+    /// When a thread first followed the last change.
+    pub changed_at: u64,
     /// The thread of the last record, and the one that ended the process.
     pub last_thread: u32,
     pub exited_by: Option<u32>,
@@ -187,8 +189,12 @@ pub struct ThreadState {
     pub caused: u64,
     /// Its records are being lost.
     pub is_in_gap: bool,
+    /// Since when it has lost no records; those that are missing at the begin of its ring do not count.
+    pub complete_from: u64,
     /// All that it holds is recorded.
     pub knows_holds: bool,
+    /// Its first and only record shows that it follows what was changed before: if it begins with the next one, none is missing.
+    pub begins_changed: bool,
     pub creation: Option<Creation>,
     /// The thread that it creates at the moment.
     pub creating: Option<Creation>,
