@@ -7,7 +7,7 @@ use spec::buffer::Owner;
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS, WorkingProcess, switch_all_off};
 use crate::storage;
-use crate::sys::{self, Errno, Reentry, Result};
+use crate::sys::{self, Errno, Reentry, Result, thread_id};
 use crate::trace_dir::names_owner::{self, ClaimedTrbuf};
 use crate::trace_dir::{directory, identity, info_file, sandbox_spares, shared_clock};
 
@@ -17,20 +17,25 @@ use super::process_info;
 ///
 /// A failure is reported once on stderr and ends all recording in this process.
 pub fn prepare_files() -> bool {
+    prepare_files_if(|| true)
+}
+
+/// As [`prepare_files`], for a record that this thread makes at a time, nanoseconds since the Epoch: not if it has left that work by jumps
+/// too often.
+pub fn prepare_files_at(now: u64) -> bool {
+    prepare_files_if(|| PROCESS.left_files.begins(thread_id(), now))
+}
+
+fn prepare_files_if(begins: impl Fn() -> bool) -> bool {
     loop {
         let process = WorkingProcess::current();
-        let prepared =
-            PROCESS.files.run_unless_asleep(Reentry::BySignals, || process.is_current(), || prepare(process));
+        let may_begin = || process.is_current() && begins();
+        let prepared = PROCESS.files.run_unless_asleep(Reentry::BySignals, may_begin, || prepare(process));
         // A child that was forked meanwhile has begun with its parent's, and makes its own.
         if process.is_current() {
             return prepared;
         }
     }
-}
-
-/// Whether this thread has left that work so often by jumps that a record at this time, nanoseconds since the Epoch, is made without it.
-pub fn leaves_files_to_later(now: u64) -> bool {
-    PROCESS.files.is_own() && !PROCESS.left_files.begins(now)
 }
 
 fn prepare(process: WorkingProcess) -> bool {

@@ -106,7 +106,7 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         if storage::is_flush_point(&slot, lines, end, full)
             && slot.become_writer(slot.lwp.load(Relaxed), 0) == WriteRight::Taken
         {
-            if slot.left_writes.begins(time) {
+            if slot.left_writes.begins(slot.lwp.load(Relaxed), time) {
                 sys::close_abandoned(slot.lwp.load(Relaxed), Some(stack_pointer()));
                 write_full(slot, depth);
                 slot.append_loss_record(depth, time);
@@ -147,7 +147,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     let lwp = slot.lwp.load(Relaxed);
     let right = slot.become_writer(lwp, depth as u8);
     let may_write = matches!(right, WriteRight::Taken | WriteRight::Nested);
-    let has_begun = may_write && (right != WriteRight::Taken || slot.left_writes.begins(time));
+    let has_begun = may_write && (right != WriteRight::Taken || slot.left_writes.begins(lwp, time));
     if has_begun {
         sys::close_abandoned(lwp, Some(stack_pointer()));
     }

@@ -15,7 +15,7 @@ use super::keeping::{keep_all, keep_early};
 use super::slot_adoption::{claim_slot, claim_slot_for, claim_slot_of, lwp_of_host};
 use crate::clock;
 use crate::control;
-use crate::first_use::{initialise, is_being_initialised, leaves_files_to_later, prepare_files};
+use crate::first_use::{initialise, is_being_initialised, prepare_files_at};
 use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::storage::kept_records::{Kept, has_some, move_first, take_back};
 use crate::storage::{self, Slot, thread_local};
@@ -66,7 +66,7 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     let has_files = if is_guest {
         guest_of.is_some() && PROCESS.files.is_done()
     } else {
-        is_initialised && !leaves_files_to_later(clock::since_epoch(time)) && prepare_files()
+        is_initialised && prepare_files_at(clock::since_epoch(time))
     };
     if !process.is_current() {
         // A child that a signal handler has forked returns here: the record is its parent's.
@@ -75,7 +75,8 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     if !has_files {
         let is_early = match guest_of {
             Some(_) => process_state::sandboxed().is_none() && PROCESS.recording_ended.load(Relaxed) == 0,
-            None => !is_guest && (PROCESS.initialised.is_busy() || PROCESS.files.is_busy()),
+            // Somebody is at that work, or leaves it to later.
+            None => !is_guest && (PROCESS.initialised.is_busy() || is_initialised && !PROCESS.files.has_failed()),
         };
         let lost = if is_early { keep_all(guest_of, time, lines) } else { records };
         if !is_early {

@@ -312,7 +312,8 @@ fn there_is_one_writer() {
 fn a_new_owner_has_left_no_write() {
     let directory = tempfile::tempdir().unwrap();
     let slot = new_slot(directory.path(), 5);
-    let begun = |from: u64| (from..from + 9).filter(|second| slot.left_writes.begins(second * 1_000_000_000)).count();
+    let begun =
+        |from: u64| (from..from + 9).filter(|second| slot.left_writes.begins(5, second * 1_000_000_000)).count();
     let attempts: usize = (0..60).map(|_| begun(1)).sum();
     assert!(attempts > 30 && begun(1) == 0);
     slot.adopt(6, PID, 0x7f00_0000_1000, directory.path().as_os_str().as_encoded_bytes(), false);

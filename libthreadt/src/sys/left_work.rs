@@ -10,30 +10,38 @@ const LEFT_MAX: u32 = 30;
 const PAUSE: u64 = 10_000_000;
 const DOUBLINGS: u32 = 13;
 
-/// How often in a row a piece of work was left. All zero is the beginning. One thread uses it, and its signal handlers.
+/// How often in a row a piece of work was left. All zero is the beginning.
 #[derive(Default)]
 pub struct LeftWork {
     times: AtomicU32,
-    /// Not before this time is it begun again.
+    /// The thread that has begun it last.
+    lwp: AtomicU32,
+    /// Not before this time does that thread begin it again.
     pause_until: AtomicU64,
+    /// 1 if another one has tried meanwhile: it may have more time.
+    has_other_tried: AtomicU32,
 }
 
 impl LeftWork {
-    /// Whether the thread is to do the work at this time. Then it is taken to be left until it is [`done`](LeftWork::note_done).
-    pub fn begins(&self, now: u64) -> bool {
+    /// Whether the thread `lwp` is to do the work, which nobody is at, at this time. Then it is taken to be left until it is
+    /// [`done`](LeftWork::note_done).
+    pub fn begins(&self, lwp: u32, now: u64) -> bool {
         let times = self.times.load(Relaxed);
         if times >= LEFT_MAX {
             if now < self.pause_until.load(Relaxed) {
-                return false;
+                return self.lwp.load(Relaxed) != lwp && self.has_other_tried.swap(1, Relaxed) == 0;
             }
             self.pause_until.store(now.saturating_add(PAUSE << (times - LEFT_MAX).min(DOUBLINGS)), Relaxed);
+            self.has_other_tried.store(0, Relaxed);
         }
+        self.lwp.store(lwp, Relaxed);
         self.times.store(times.saturating_add(1), Relaxed);
         true
     }
 
     pub fn note_done(&self) {
         self.times.store(0, Relaxed);
+        self.pause_until.store(0, Relaxed);
     }
 }
 
@@ -44,12 +52,17 @@ mod tests {
     #[test]
     fn what_is_left_again_and_again_is_begun_less_and_less_often() {
         let work = LeftWork::default();
-        let begun = |from: u64, to: u64| (from..to).filter(|millisecond| work.begins(millisecond * 1_000_000)).count();
+        let begun =
+            |from: u64, to: u64| (from..to).filter(|millisecond| work.begins(5, millisecond * 1_000_000)).count();
         assert_eq!(begun(1000, 1050), 30 + 2, "at 1030, and 10 ms later");
         assert_eq!(begun(1050, 1099), 1, "20 ms later, and then 40 ms later");
         assert_eq!(begun(1099, 1101), 1);
         assert!(begun(1101, 1_000_000) < 25);
         work.note_done();
-        assert_eq!(begun(1_000_000, 1_000_030), 30);
+        assert_eq!(begun(1_000_000, 1_000_031), 31);
+        let others = [6, 7, 6].map(|lwp| work.begins(lwp, 1_000_031_000_000));
+        assert_eq!(others, [true, false, false], "one other thread tries in each pause");
+        assert_eq!(begun(1_000_032, 1_000_041), 1);
+        assert!(work.begins(6, 1_000_042_000_000) && !work.begins(5, 1_000_043_000_000));
     }
 }

@@ -52,6 +52,11 @@ impl Once {
         self.0.load(Acquire) > FAILED
     }
 
+    /// Whether the work was done in vain, or another thread has waited for it too long.
+    pub fn has_failed(&self) -> bool {
+        self.0.load(Acquire) == FAILED
+    }
+
     /// Does the work unless it has been done, and returns whether it is done now.
     ///
     /// A thread that finds another one at work waits for it. A thread that finds itself at work in a signal handler gets
@@ -69,14 +74,14 @@ impl Once {
     /// As [`Once::run`], but does not wait for a thread that sleeps: a signal handler may have interrupted its work, and may
     /// wait for this thread. Then this one gets `false`, and the next time, too, as long as that one sleeps.
     ///
-    /// A child that a signal handler has forked, which is not `is_current`, leaves the work that was its parent's.
+    /// The work begins only if it still `may_begin`. A child that a signal handler has forked leaves the work that was its parent's.
     pub fn run_unless_asleep(
         &self,
         reentry: Reentry,
-        is_current: impl Fn() -> bool,
+        may_begin: impl Fn() -> bool,
         work: impl FnOnce() -> bool,
     ) -> bool {
-        self.run_or_wait(false, reentry, is_current, work)
+        self.run_or_wait(false, reentry, may_begin, work)
     }
 
     /// Whether this thread is at work, or has left the work by a jump.
@@ -99,7 +104,7 @@ impl Once {
         &self,
         for_sleepers: bool,
         reentry: Reentry,
-        is_current: impl Fn() -> bool,
+        may_begin: impl Fn() -> bool,
         work: impl FnOnce() -> bool,
     ) -> bool {
         // First, without the right to change it: the kernel would copy its page for a forked child.
@@ -112,7 +117,7 @@ impl Once {
             let own = Holder::new(me, here).word();
             match self.0.compare_exchange(UNDONE, own, Acquire, Acquire) {
                 Ok(_) => {
-                    if !is_current() {
+                    if !may_begin() {
                         let _ = self.0.compare_exchange(own, UNDONE, Release, Relaxed);
                         return self.is_done();
                     }
@@ -214,6 +219,17 @@ impl<T> SetOnce<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Another thread need not wait for the one that has left the work, and may not begin it anew.
+    #[test]
+    fn work_that_may_not_begin_is_anybodys() {
+        let once = Once::new();
+        let left = Holder::new(thread_id(), stack_pointer() - 4096);
+        once.0.store(left.word(), Release);
+        assert!(!once.run_unless_asleep(Reentry::BySignals, || false, || unreachable!()));
+        assert!(!once.is_busy() && !once.has_failed());
+        assert!(std::thread::scope(|scope| scope.spawn(|| once.run(|| true)).join().unwrap()));
+    }
 
     #[test]
     fn work_is_done_once_and_does_not_wait_for_itself() {
