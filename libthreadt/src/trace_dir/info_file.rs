@@ -178,19 +178,20 @@ pub fn begin_place() {
 }
 
 /// Opens the trinfo at `path` for appending, or makes it. The first time an existing one is that of the program before
-/// an exec; from then on the file is `known`. Returns which one it is.
-fn open(path: &CStr, known: Option<FileIdentity>) -> Result<(Fd, FileIdentity)> {
+/// an exec; from then on the file is `known`. Returns which one it is, and whether it is new: the kernel may have given it the number
+/// of the one that was removed.
+fn open(path: &CStr, known: Option<FileIdentity>) -> Result<(Fd, FileIdentity, bool)> {
     let flags = libc::O_WRONLY | libc::O_APPEND;
     if let Some(identity) = known {
         match Fd::open_known(path, flags, identity, true, sys::thread_id()) {
             // It was removed; what follows goes to a new one.
             Err(Errno(libc::ENOENT)) => {}
-            opened => return opened.map(|(fd, _)| (fd, identity)),
+            opened => return opened.map(|(fd, _)| (fd, identity, false)),
         }
     }
     match Fd::create(path, flags) {
-        Err(Errno(libc::EEXIST)) => Fd::open_trusted(path, flags).map(|(fd, identity, _)| (fd, identity)),
-        created => created,
+        Err(Errno(libc::EEXIST)) => Fd::open_trusted(path, flags).map(|(fd, identity, _)| (fd, identity, false)),
+        created => created.map(|(fd, identity)| (fd, identity, true)),
     }
 }
 
@@ -242,7 +243,8 @@ impl InfoWriter {
             return false;
         }
         match opened {
-            Ok((fd, identity)) => {
+            Ok((fd, identity, is_new)) => {
+                self.is_anew = before.is_some_and(|before| is_new || before != identity);
                 self.file.known = Some(identity);
                 self.fd = Some(fd);
             }
@@ -252,7 +254,6 @@ impl InfoWriter {
             }
             Err(_) => {}
         }
-        self.is_anew = before.is_some() && before != self.file.known;
         if core::mem::take(&mut self.file.has_failed) {
             self.raw(b"\n");
         }
@@ -324,5 +325,32 @@ impl InfoWriter {
 
     pub fn number(&mut self, key: &str, value: u64) {
         self.line(key, itoa::Buffer::new().format(value).as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    /// Whatever numbers the kernel gives them: a file with a number that is in use again looks the same.
+    #[test]
+    #[cfg_attr(miri, ignore = "files")]
+    fn a_file_in_the_place_of_a_removed_one_is_new() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trinfo.0000001");
+        let name = CString::new(path.as_os_str().as_bytes()).unwrap();
+        let (_, made, is_new) = open(&name, None).unwrap();
+        assert!(is_new);
+        let (_, found, is_new) = open(&name, Some(made)).unwrap();
+        assert!(found == made && !is_new);
+        assert!(!open(&name, None).unwrap().2, "as after an exec");
+        std::fs::remove_file(&path).unwrap();
+        let (_, anew, is_new) = open(&name, Some(made)).unwrap();
+        assert!(is_new);
+        assert_eq!(anew.inode, std::fs::metadata(&path).unwrap().ino());
     }
 }
