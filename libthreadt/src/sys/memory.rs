@@ -162,7 +162,7 @@ pub fn has_bytes(thread: u32, address: usize, bytes: &[u8]) -> bool {
 /// Whether these bytes are at an address, which nobody unmaps meanwhile. Unlike [`has_bytes`] it takes no 11 microseconds.
 ///
 /// # Safety
-/// The calling thread must be the only one of its process.
+/// The calling thread must be the only one that has this memory.
 pub unsafe fn has_bytes_alone(address: usize, bytes: &[u8]) -> bool {
     let (first, end) = (address & !(SET_SIZE - 1), address + bytes.len());
     // SAFETY: each page of the range was readable just now, and no other thread changes that.

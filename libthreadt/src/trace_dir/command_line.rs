@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use super::identity;
 use super::info_file::{InfoWriter, nonzero_hash};
 use crate::process_state::PROCESS;
-use crate::sys::{self, Fd, SetOnce, seccomp};
+use crate::sys::{self, Fd, SetOnce, seccomp, thread_word};
 
 static TEXT: SetOnce<[u8; 4096]> = SetOnce::new([0; 4096]);
 /// The hash of the beginning, as much as [`TEXT`] holds, of the command line that trinfo has; 0 if it has none.
@@ -38,7 +38,7 @@ pub fn forget_place() {
 /// Whether the command line is still what was read last, as far as that is known without reading it.
 ///
 /// # Safety
-/// If it `is_alone` the calling thread must be the only one of its process.
+/// If it `is_alone` the calling thread must be the only one of its process; whether another task has its memory is asked here.
 pub unsafe fn is_known(is_alone: bool) -> bool {
     // SAFETY: the one writer of trinfo calls this.
     let text = unsafe { TEXT.get_mut() };
@@ -48,7 +48,7 @@ pub unsafe fn is_known(is_alone: bool) -> bool {
         return false;
     }
     let at = identity::arguments_at();
-    match is_alone {
+    match is_alone && !thread_word::is_shared() {
         // SAFETY: the caller's.
         true => unsafe { sys::has_bytes_alone(at, kept) },
         false => sys::has_bytes(sys::process_id(), at, kept),
