@@ -28,6 +28,7 @@ pub struct ProcessState {
     pub initialised: Once,
     /// The trace directory's files of this process are ready.
     pub files: Once,
+    /// How often threads have left the making of them by jumps.
     pub left_files: LeftWork,
     /// The process ID; 0 until the process is initialised.
     pub pid: AtomicU32,

@@ -22,7 +22,7 @@ pub fn prepare_files() -> bool {
 
 /// As [`prepare_files`], for a record that this thread makes at a time, nanoseconds since the Epoch: not if it has left that work by jumps
 /// too often.
-pub fn prepare_files_at(now: u64) -> bool {
+pub fn prepare_files_for_record(now: u64) -> bool {
     prepare_files_if(|| PROCESS.left_files.begins(thread_id(), now))
 }
 

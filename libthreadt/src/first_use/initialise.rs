@@ -73,50 +73,47 @@ pub fn initialise() -> bool {
     }
     // Only to configure the library other functions are called.
     let reentry = if CONFIGURED.is_done() { Reentry::BySignals } else { Reentry::ByCalls };
-    let initialised = PROCESS.initialised.run_unless_asleep(
-        reentry,
-        || true,
-        || {
-            // First: a signal handler may fork from here on, and its child be initialised before it returns into this.
-            let Some(number) = begin_numbered() else { return false };
-            let is_child = CONFIGURED.is_done() && PROCESS.has_forgotten_parent.load(Relaxed) == 0;
-            if is_child {
-                // The kernel is asked for nothing before.
-                sys::user_dispatch::forget();
-            }
-            let pid = sys::process_id();
-            let has_number = || PROCESS.initialisation.load(Relaxed) == number;
-            // The number last: the kernel's answer may be the parent's, since signals come when it answers.
-            let is_current = || sys::process_id() == pid && has_number();
-            // A jump may have left this work in this process before: then nothing is a parent's.
-            if is_child && has_number() {
-                note_parent(pid, has_number);
-                forget_parent(Origin::of_this_process(), is_current);
-            }
-            if !is_current() {
-                return false;
-            }
-            PROCESS.owner.store(owner_of(pid), Relaxed);
-            PROCESS.has_forgotten_parent.store(1, Relaxed);
-            CONFIGURED.run_calling_others(|| {
-                configure();
-                true
-            });
-            let now = clock::now_fenced();
-            if !is_current() {
-                return false;
-            }
-            PROCESS.initialised_at.store(now, Relaxed);
-            PROCESS.pid.store(pid, Relaxed);
-            INHERITED.last_pid.store(pid, Relaxed);
-            PROCESS.write_through.store(u32::from(CONFIG.get().unbuffered), Relaxed);
-            for (index, switch) in CONFIGURED_SWITCHES.get().iter().enumerate() {
-                process_state::set_switch(index, *switch);
-            }
-            PROCESS.records_directly.store(u32::from(!CONFIG.get().has_handler), Relaxed);
+    let work = || {
+        // First: a signal handler may fork from here on, and its child be initialised before it returns into this.
+        let Some(number) = begin_numbered() else { return false };
+        let is_child = CONFIGURED.is_done() && PROCESS.has_forgotten_parent.load(Relaxed) == 0;
+        if is_child {
+            // The kernel is asked for nothing before.
+            sys::user_dispatch::forget();
+        }
+        let pid = sys::process_id();
+        let has_number = || PROCESS.initialisation.load(Relaxed) == number;
+        // The number last: the kernel's answer may be the parent's, since signals come when it answers.
+        let is_current = || sys::process_id() == pid && has_number();
+        // A jump may have left this work in this process before: then nothing is a parent's.
+        if is_child && has_number() {
+            note_parent(pid, has_number);
+            forget_parent(Origin::of_this_process(), is_current);
+        }
+        if !is_current() {
+            return false;
+        }
+        PROCESS.owner.store(owner_of(pid), Relaxed);
+        PROCESS.has_forgotten_parent.store(1, Relaxed);
+        CONFIGURED.run_calling_others(|| {
+            configure();
             true
-        },
-    );
+        });
+        let now = clock::now_fenced();
+        if !is_current() {
+            return false;
+        }
+        PROCESS.initialised_at.store(now, Relaxed);
+        PROCESS.pid.store(pid, Relaxed);
+        INHERITED.last_pid.store(pid, Relaxed);
+        PROCESS.write_through.store(u32::from(CONFIG.get().unbuffered), Relaxed);
+        for (index, switch) in CONFIGURED_SWITCHES.get().iter().enumerate() {
+            process_state::set_switch(index, *switch);
+        }
+        PROCESS.records_directly.store(u32::from(!CONFIG.get().has_handler), Relaxed);
+        true
+    };
+    let initialised = PROCESS.initialised.run_unless_asleep(reentry, || true, work);
     if initialised && CONFIG.get().may_record() && (CONFIG.get().shows_itself || control::changes() != 0) {
         prepare_files();
     }

@@ -35,7 +35,7 @@ impl KnownToParent {
         let may_ask = may_ask && !seccomp::has_new_filter();
         if may_ask && sys::is_only_thread() {
             // SAFETY: the kernel has just said so.
-            let is_known = || unsafe { command_line::is_known(true) };
+            let is_known = || unsafe { command_line::is_known(|| true) };
             let ask = || has_lines.set(executable_maps::has_size_of_last_read() && is_known());
             info_file::in_turn(ask);
         }

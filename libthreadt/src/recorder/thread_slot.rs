@@ -15,7 +15,7 @@ use super::keeping::{keep_all, keep_early};
 use super::slot_adoption::{claim_slot, claim_slot_for, claim_slot_of, lwp_of_host};
 use crate::clock;
 use crate::control;
-use crate::first_use::{initialise, is_being_initialised, prepare_files_at};
+use crate::first_use::{initialise, is_being_initialised, prepare_files_for_record};
 use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::storage::kept_records::{Kept, has_some, move_first, take_back};
 use crate::storage::{self, Slot, thread_local};
@@ -66,7 +66,7 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     let has_files = if is_guest {
         guest_of.is_some() && PROCESS.files.is_done()
     } else {
-        is_initialised && prepare_files_at(clock::since_epoch(time))
+        is_initialised && prepare_files_for_record(clock::since_epoch(time))
     };
     if !process.is_current() {
         // A child that a signal handler has forked returns here: the record is its parent's.

@@ -38,8 +38,9 @@ pub fn forget_place() {
 /// Whether the command line is still what was read last, as far as that is known without reading it.
 ///
 /// # Safety
-/// If it `is_alone` the calling thread must be the only one of its process; whether another task has its memory is asked here.
-pub unsafe fn is_known(is_alone: bool) -> bool {
+/// If it `is_alone`, by an answer which is asked for only where it matters, the calling thread must be the only one of its process; whether
+/// another task has its memory is asked here.
+pub unsafe fn is_known(is_alone: impl FnOnce() -> bool) -> bool {
     // SAFETY: the one writer of trinfo calls this.
     let text = unsafe { TEXT.get_mut() };
     let kept = text.get(..LENGTH.load(Relaxed)).unwrap_or(b"");
@@ -48,7 +49,7 @@ pub unsafe fn is_known(is_alone: bool) -> bool {
         return false;
     }
     let at = identity::arguments_at();
-    match is_alone && !thread_word::is_shared() {
+    match !thread_word::is_shared() && is_alone() {
         // SAFETY: the caller's.
         true => unsafe { sys::has_bytes_alone(at, kept) },
         false => sys::has_bytes(sys::process_id(), at, kept),
@@ -71,7 +72,7 @@ pub fn has_changed() -> bool {
     let kept = unsafe { TEXT.get_mut() };
     let is_written = kept.get(..LENGTH.load(Relaxed)).is_some_and(|kept| WRITTEN.load(Relaxed) == nonzero_hash(kept));
     // SAFETY: the kernel says so.
-    if is_written && unsafe { is_known(sys::is_only_thread()) } {
+    if is_written && unsafe { is_known(sys::is_only_thread) } {
         return false;
     }
     // SAFETY: as above.

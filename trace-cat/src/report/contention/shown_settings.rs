@@ -27,8 +27,8 @@ impl Analysis {
     /// Whether each thread of a process that may run has made a record, where nothing else shows that threads do: each but the main
     /// thread has one of its beginning, so that these are recorded.
     pub fn shows_threads(&self, process: &ProgramState) -> bool {
-        let thread = |thread: &u32| &self.threads[*thread as usize];
-        let has_begun = |thread: &u32| self.threads[*thread as usize].start.is_some();
+        let thread = |of: &u32| &self.threads[*of as usize];
+        let has_begun = |of: &u32| thread(of).start.is_some();
         let is_main = |of: &u32| process.is_main(thread(of).lwp);
         let others = || process.threads.iter().filter(|of| !is_main(of));
         process.threads.iter().any(is_main) && others().all(has_begun) && others().count() > 0
