@@ -30,8 +30,9 @@ fn prepare_files_if(begins: impl Fn() -> bool) -> bool {
     loop {
         let process = WorkingProcess::current();
         let may_begin = || process.is_current() && begins();
-        let prepared = PROCESS.files.run_unless_asleep(Reentry::BySignals, may_begin, || prepare(process));
-        // A child that was forked meanwhile has begun with its parent's, and makes its own.
+        let prepared =
+            PROCESS.files.run_unless_asleep(Reentry::BySignals, may_begin, take_over_from, || prepare(process));
+        // A child that was forked meanwhile has begun with its parent's, and makes its own. So does who has taken the work over.
         if process.is_current() {
             return prepared;
         }
@@ -52,18 +53,35 @@ fn prepare(process: WorkingProcess) -> bool {
 }
 
 /// As [`prepare_files`], in the thread that ends the process or calls exec, and also if that was at this work before: it has left the
-/// work by a jump, or interrupted it. Should it return to it, because exec fails, it takes no further step there, as a child.
+/// work by a jump, or interrupted it. It may return to it, if exec fails.
 pub fn prepare_files_at_end() -> bool {
-    if PROCESS.files.is_own() {
-        process_state::change_place();
-        info_file::begin_place();
+    let me = thread_id();
+    if PROCESS.files.is_begun_by(me) {
+        begin_elsewhere();
     }
-    PROCESS.files.give_up_own();
-    directory::give_up_own();
-    identity::give_up_own();
-    shared_clock::give_up_own();
-    info_file::give_up_own();
+    PROCESS.files.give_up(me);
+    give_up_parts(me);
     prepare_files()
+}
+
+/// Lets the work begin anew at which the thread `lwp` was.
+fn take_over_from(lwp: u32) {
+    begin_elsewhere();
+    give_up_parts(lwp);
+}
+
+/// Should who was at work return to it, no further step is taken there, as in a child.
+fn begin_elsewhere() {
+    process_state::begin_elsewhere();
+    info_file::begin_place();
+}
+
+/// Lets each part of the work begin anew that the thread `lwp` has begun.
+fn give_up_parts(lwp: u32) {
+    directory::give_up(lwp);
+    identity::give_up(lwp);
+    shared_clock::give_up(lwp);
+    info_file::give_up(lwp);
 }
 
 // Not inlined, so that later threads' first records need little stack.

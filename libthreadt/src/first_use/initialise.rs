@@ -113,7 +113,8 @@ pub fn initialise() -> bool {
         PROCESS.records_directly.store(u32::from(!CONFIG.get().has_handler), Relaxed);
         true
     };
-    let initialised = PROCESS.initialised.run_unless_asleep(reentry, || true, work);
+    // The number tells another thread, which was at this before, that it is so no more.
+    let initialised = PROCESS.initialised.run_unless_asleep(reentry, || true, |_| (), work);
     if initialised && CONFIG.get().may_record() && (CONFIG.get().shows_itself || control::changes() != 0) {
         prepare_files();
     }
@@ -138,7 +139,7 @@ fn begin_numbered() -> Option<u64> {
 /// child by a jump, or interrupted it. Should it return to it, because exec fails, no further step is taken there.
 pub fn initialise_at_end() -> bool {
     if CONFIGURED.is_done() {
-        PROCESS.initialised.give_up_own();
+        PROCESS.initialised.give_up(sys::thread_id());
     }
     initialise()
 }

@@ -68,7 +68,7 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     } else {
         is_initialised && prepare_files_for_record(clock::since_epoch(time))
     };
-    if !process.is_current() {
+    if !process.is_caller() {
         // A child that a signal handler has forked returns here: the record is its parent's.
         return thread_local::own().filter(|_| process_state::is_initialised());
     }

@@ -10,6 +10,8 @@ pub struct Inherited {
     pub last_pid: AtomicU32,
     /// The place of this process (`process_state::of_process`).
     pub place: AtomicU32,
+    /// How often this process, or one that it was forked from, has begun its work anew elsewhere (`process_state::begin_elsewhere`).
+    pub attempts: AtomicU32,
     /// The number of the initialisation that began last, in this process or in one that it was forked from.
     pub last_initialisation: AtomicU64,
 }
@@ -18,5 +20,9 @@ pub struct Inherited {
 global_asm!(".pushsection inherited, \"aw\", @progbits", ".p2align 12", ".popsection");
 
 #[unsafe(link_section = "inherited")]
-pub static INHERITED: Inherited =
-    Inherited { last_pid: AtomicU32::new(0), place: AtomicU32::new(0), last_initialisation: AtomicU64::new(0) };
+pub static INHERITED: Inherited = Inherited {
+    last_pid: AtomicU32::new(0),
+    place: AtomicU32::new(0),
+    attempts: AtomicU32::new(0),
+    last_initialisation: AtomicU64::new(0),
+};

@@ -8,7 +8,7 @@ use super::hold::Holder;
 use super::open_files::close_abandoned;
 use super::process::{process_id, thread_exists, thread_id};
 use super::stack::stack_pointer;
-use super::thread_progress::{Progress, sleeps_since_noted};
+use super::thread_progress::{Pace, Progress, sleeps_since_noted};
 use super::time::{wait, wake_all};
 
 /// Work that is done once. All zero means that it has not begun, so that a wiped page begins anew.
@@ -62,40 +62,47 @@ impl Once {
     /// A thread that finds another one at work waits for it. A thread that finds itself at work in a signal handler gets
     /// `false` at once. If the work was left, by a jump of this thread or because the other one has gone, it begins anew.
     pub fn run(&self, work: impl FnOnce() -> bool) -> bool {
-        self.run_or_wait(true, Reentry::BySignals, || true, work)
+        self.run_or_wait(true, Reentry::BySignals, || true, |_| (), work)
     }
 
     /// As [`Once::run`], for work that may lead to itself without a signal, in an allocator that uses hooked functions for example.
     /// That it was left by a jump is then certain only where the stack has been taken back.
     pub fn run_calling_others(&self, work: impl FnOnce() -> bool) -> bool {
-        self.run_or_wait(true, Reentry::ByCalls, || true, work)
+        self.run_or_wait(true, Reentry::ByCalls, || true, |_| (), work)
     }
 
     /// As [`Once::run`], but does not wait for a thread that sleeps: a signal handler may have interrupted its work, and may
     /// wait for this thread. Then this one gets `false`, and the next time, too, as long as that one sleeps.
+    ///
+    /// Nor for one that computes instead: it has left the work by a jump, or a signal handler has interrupted it. The work begins anew
+    /// after `take_over`, which gets that thread's LWP and sees to it that it takes no further step should it return to the work.
     ///
     /// The work begins only if it still `may_begin`. A child that a signal handler has forked leaves the work that was its parent's.
     pub fn run_unless_asleep(
         &self,
         reentry: Reentry,
         may_begin: impl Fn() -> bool,
+        take_over: impl Fn(u32),
         work: impl FnOnce() -> bool,
     ) -> bool {
-        self.run_or_wait(false, reentry, may_begin, work)
+        self.run_or_wait(false, reentry, may_begin, take_over, work)
     }
 
-    /// Whether this thread is at work, or has left the work by a jump.
-    pub fn is_own(&self) -> bool {
-        let word = self.0.load(Acquire);
-        word > FAILED && Holder::from_word(word).is_some_and(|holder| holder.lwp() == thread_id())
+    /// Whether the thread `lwp` is at work, or has left the work by a jump.
+    pub fn is_begun_by(&self, lwp: u32) -> bool {
+        self.word_of(lwp).is_some()
     }
 
-    /// Lets work begin anew that this thread has left or has interrupted.
-    pub fn give_up_own(&self) {
-        let word = self.0.load(Acquire);
-        if self.is_own() {
+    /// Lets work begin anew that the thread `lwp` has left, or that was interrupted there.
+    pub fn give_up(&self, lwp: u32) {
+        if let Some(word) = self.word_of(lwp) {
             let _ = self.0.compare_exchange(word, UNDONE, Acquire, Acquire);
         }
+    }
+
+    fn word_of(&self, lwp: u32) -> Option<u64> {
+        let word = self.0.load(Acquire);
+        (word > FAILED && Holder::from_word(word)?.lwp() == lwp).then_some(word)
     }
 
     // Not inlined: a call within the work then has its stack below this one.
@@ -105,6 +112,7 @@ impl Once {
         for_sleepers: bool,
         reentry: Reentry,
         may_begin: impl Fn() -> bool,
+        take_over: impl Fn(u32),
         work: impl FnOnce() -> bool,
     ) -> bool {
         // First, without the right to change it: the kernel would copy its page for a forked child.
@@ -158,11 +166,22 @@ impl Once {
                         return self.is_done();
                     } else {
                         wait(self.low_half(), busy as u32, WAIT);
-                        let is_unchanged = self.0.load(Acquire) == busy;
-                        if is_unchanged && !for_sleepers && progress.has_stopped(holder.lwp()) {
-                            return self.is_done();
+                        if self.0.load(Acquire) != busy {
+                            continue;
                         }
-                        is_unchanged && !thread_exists(process_id(), holder.lwp())
+                        let pace = if for_sleepers { Pace::GoesOn } else { progress.observe(holder.lwp()) };
+                        match (pace, reentry) {
+                            (Pace::Stopped, _) => return self.is_done(),
+                            (Pace::Computes, Reentry::BySignals) => {
+                                // By one of those who wait.
+                                if self.0.compare_exchange(busy, own, Acquire, Acquire).is_ok() {
+                                    take_over(holder.lwp());
+                                    self.give_up(me);
+                                }
+                                continue;
+                            }
+                            _ => !thread_exists(process_id(), holder.lwp()),
+                        }
                     };
                     if left {
                         let _ = self.0.compare_exchange(busy, UNDONE, Acquire, Acquire);
@@ -226,9 +245,31 @@ mod tests {
         let once = Once::new();
         let left = Holder::new(thread_id(), stack_pointer() - 4096);
         once.0.store(left.word(), Release);
-        assert!(!once.run_unless_asleep(Reentry::BySignals, || false, || unreachable!()));
+        assert!(!once.run_unless_asleep(Reentry::BySignals, || false, |_| (), || unreachable!()));
         assert!(!once.is_busy() && !once.has_failed());
         assert!(std::thread::scope(|scope| scope.spawn(|| once.run(|| true)).join().unwrap()));
+    }
+
+    /// A thread that computes instead may return to the work: its result does not count any more.
+    #[test]
+    fn work_of_a_thread_that_computes_is_taken_over() {
+        let (once, is_done, taken_from) = (Once::new(), AtomicU32::new(0), AtomicU32::new(0));
+        let work = || {
+            while is_done.load(Acquire) == 0 {
+                std::hint::spin_loop();
+            }
+            false
+        };
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| (thread_id(), once.run(work)));
+            while !once.is_busy() {
+                std::hint::spin_loop();
+            }
+            let note = |lwp| taken_from.store(lwp, Relaxed);
+            assert!(once.run_unless_asleep(Reentry::BySignals, || true, note, || true));
+            is_done.store(1, Release);
+            assert_eq!(first.join().unwrap(), (taken_from.load(Relaxed), true));
+        });
     }
 
     #[test]

@@ -4,6 +4,7 @@ use core::ffi::CStr;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::decimal::decimal;
 use super::open::read_proc;
 use super::time::time_used_by;
 
@@ -11,6 +12,11 @@ use super::time::time_used_by;
 const LOOKS: u32 = 5;
 /// The same where it is not known whether the thread sleeps or waits for a processor or a disk.
 const LOOKS_WITHOUT_PROC: u32 = 100;
+
+/// For how much of its own processor time, in nanoseconds, a thread has to be seen, and how much of that in user mode, to be taken
+/// for one that computes: none of this library's work takes so long there.
+const OBSERVED: u64 = 300_000_000;
+const COMPUTED: u64 = 200_000_000;
 
 /// The thread that was found not to go on last, and the processor time that it had used.
 static SLEEPER: AtomicU64 = AtomicU64::new(0);
@@ -23,19 +29,32 @@ pub struct Progress {
     used: u64,
     /// How often it had used no more than the time before.
     looks: u32,
+    /// The processor time that it had used at some time, and how much of that in user mode.
+    before: Option<[u64; 2]>,
+}
+
+/// How a thread gets on that was meant to do some work of this library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// It may be at work.
+    GoesOn,
+    /// It does not go on, for now.
+    Stopped,
+    /// It does something else: it has left the work by a jump, or a signal handler has interrupted it that computes.
+    Computes,
 }
 
 impl Progress {
-    /// Observes the thread `lwp` once more, a while after the last time. `true` if it does not go on; that is noted.
-    pub fn has_stopped(&mut self, lwp: u32) -> bool {
+    /// Observes the thread `lwp` once more, a while after the last time. That it has stopped is noted.
+    pub fn observe(&mut self, lwp: u32) -> Pace {
         // Where the kernel cannot be asked the thread is waited for.
-        let Ok(used) = time_used_by(lwp) else { return false };
+        let Ok(used) = time_used_by(lwp) else { return Pace::GoesOn };
         if used != self.used {
-            *self = Progress { used, looks: 0 };
-            return false;
+            (self.used, self.looks) = (used, 0);
+            return if self.has_computed(lwp) { Pace::Computes } else { Pace::GoesOn };
         }
         self.looks += 1;
-        let has_stopped = match state_of(lwp) {
+        let has_stopped = match Observed::of(lwp).map(|observed| observed.state) {
             // It sleeps, or is stopped by a signal or a debugger.
             Some(b'S' | b'T' | b't') => self.looks >= LOOKS,
             // It waits for a processor or a disk.
@@ -48,8 +67,18 @@ impl Progress {
         if has_stopped {
             SLEEPER_USED.store(used, Relaxed);
             SLEEPER.store(lwp.into(), Relaxed);
+            return Pace::Stopped;
         }
-        has_stopped
+        Pace::GoesOn
+    }
+
+    fn has_computed(&mut self, lwp: u32) -> bool {
+        if self.before.is_some_and(|[used, _]| self.used < used + OBSERVED) {
+            return false;
+        }
+        let Some(in_user_mode) = Observed::of(lwp).map(|observed| observed.in_user_mode) else { return false };
+        let before = self.before.replace([self.used, in_user_mode]);
+        before.is_some_and(|[_, before]| in_user_mode >= before + COMPUTED)
     }
 }
 
@@ -59,19 +88,37 @@ pub fn sleeps_since_noted(lwp: u32) -> bool {
     SLEEPER.load(Relaxed) == u64::from(lwp) && time_used_by(lwp) == Ok(SLEEPER_USED.load(Relaxed))
 }
 
-/// The letter by which `/proc` shows what the thread does.
-#[cold]
-#[inline(never)]
-fn state_of(lwp: u32) -> Option<u8> {
-    let (mut path, mut text) = ([0; 40], [0; 48]);
-    let mut number = itoa::Buffer::new();
-    let bytes = b"/proc/self/task/".iter().chain(number.format(lwp).as_bytes()).chain(b"/stat");
-    path.iter_mut().zip(bytes).for_each(|(place, &byte)| *place = byte);
-    let length = read_proc(CStr::from_bytes_until_nul(&path).ok()?, &mut text).ok()?;
-    // The name, in parentheses, has 15 bytes at most.
-    let text = text.get(..length)?;
-    let after_name = text.iter().rposition(|&byte| byte == b')')?;
-    text.get(after_name + 2).copied()
+/// What `/proc` shows of a thread.
+struct Observed {
+    /// The letter of what it does.
+    state: u8,
+    /// The processor time that it has used in user mode, nanoseconds.
+    in_user_mode: u64,
+}
+
+/// The unit of the times in `/proc`, nanoseconds (USER_HZ, include/asm-generic/param.h).
+const TICK: u64 = 10_000_000;
+
+impl Observed {
+    #[cold]
+    #[inline(never)]
+    fn of(lwp: u32) -> Option<Observed> {
+        let (mut path, mut text) = ([0; 40], [0; 256]);
+        let mut number = itoa::Buffer::new();
+        let bytes = b"/proc/self/task/".iter().chain(number.format(lwp).as_bytes()).chain(b"/stat");
+        path.iter_mut().zip(bytes).for_each(|(place, &byte)| *place = byte);
+        let length = read_proc(CStr::from_bytes_until_nul(&path).ok()?, &mut text).ok()?;
+        Observed::in_stat(text.get(..length)?)
+    }
+
+    /// By the text of `stat` (proc_pid_stat(5)): the name, in parentheses, the state, ten numbers, and the ticks in user mode.
+    fn in_stat(text: &[u8]) -> Option<Observed> {
+        let after_name = text.iter().rposition(|&byte| byte == b')')?;
+        let mut fields = text.get(after_name + 2..)?.split(|&byte| byte == b' ');
+        let state = *fields.next()?.first()?;
+        let ticks = decimal(fields.nth(10)?.iter());
+        Some(Observed { state, in_user_mode: ticks * TICK })
+    }
 }
 
 #[cfg(test)]
@@ -80,12 +127,21 @@ mod tests {
     use crate::sys::{sleep, thread_id};
 
     #[test]
+    fn what_proc_shows_of_a_thread_is_found_behind_its_name() {
+        let of = |text: &[u8]| Observed::in_stat(text).map(|observed| (observed.state, observed.in_user_mode));
+        let text = b"4711 (a) b (c) R 1 2 3 4 5 6 7 8 9 10 123 45 0 0 20 0 2 0 8";
+        assert_eq!(of(text), Some((b'R', 1_230_000_000)));
+        assert_eq!(of(b"4711 (abc) R 1 2 3"), None);
+        assert_eq!(of(b""), None);
+    }
+
+    #[test]
     fn only_a_thread_that_sleeps_does_not_go_on() {
         let observe = |lwp| {
             let mut progress = Progress::default();
             (0..3 * LOOKS).any(|_| {
                 sleep(1_000_000);
-                progress.has_stopped(lwp)
+                progress.observe(lwp) == Pace::Stopped
             })
         };
         let (send, receive) = std::sync::mpsc::channel();

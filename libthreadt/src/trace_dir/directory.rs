@@ -65,9 +65,9 @@ pub fn resolve() -> bool {
     RESOLVED.is_done() || RESOLVED.run(find_absolute_path)
 }
 
-/// Lets [`resolve`] begin anew in the thread that ends the process or calls exec ([`Once::give_up_own`]).
-pub fn give_up_own() {
-    RESOLVED.give_up_own();
+/// Lets [`resolve`] begin anew though the thread `lwp` is at it ([`Once::give_up`]).
+pub fn give_up(lwp: u32) {
+    RESOLVED.give_up(lwp);
 }
 
 fn find_absolute_path() -> bool {

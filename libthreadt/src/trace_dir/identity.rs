@@ -35,9 +35,9 @@ pub fn boot_id() -> [u8; 36] {
     *BOOT_ID.get()
 }
 
-/// Lets what is read once be read anew in the thread that ends the process or calls exec ([`Once::give_up_own`]).
-pub fn give_up_own() {
-    BOOT_ID_READ.give_up_own();
+/// Lets what is read once be read anew though the thread `lwp` is at it ([`Once::give_up`]).
+pub fn give_up(lwp: u32) {
+    BOOT_ID_READ.give_up(lwp);
 }
 
 /// The value in `word`, which `read` fills at the first call: it stays the same as long as the process lives.

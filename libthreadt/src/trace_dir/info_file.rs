@@ -155,10 +155,10 @@ pub fn remove() {
     PROCESS.writing_info.release();
 }
 
-/// Lets the thread that ends the process, or calls exec, write although it has interrupted itself there, perhaps within a line.
-pub fn give_up_own() {
-    if PROCESS.writing_info.holder().is_some_and(|holder| holder.lwp() == sys::thread_id()) {
-        // SAFETY: this thread alone has the right.
+/// Lets others write, or the thread that ends the process or calls exec, although the thread `lwp` was at it, perhaps within a line.
+pub fn give_up(lwp: u32) {
+    if PROCESS.writing_info.holder().is_some_and(|holder| holder.lwp() == lwp) {
+        // SAFETY: that thread alone has the right, and goes on in another place.
         unsafe { file_of(WorkingProcess::current()) }.has_failed = true;
         PROCESS.writing_info.release();
     }

@@ -70,9 +70,9 @@ pub(super) fn share(scratch: &mut Scratch) {
     });
 }
 
-/// Lets [`share`] begin anew in the thread that ends the process or calls exec ([`Once::give_up_own`]).
-pub fn give_up_own() {
-    SHARING.give_up_own();
+/// Lets [`share`] begin anew though the thread `lwp` is at it ([`Once::give_up`]).
+pub fn give_up(lwp: u32) {
+    SHARING.give_up(lwp);
 }
 
 /// Makes the offset of this process that of the directory to which it has moved, if that has none.

@@ -9,6 +9,8 @@
 //   jump     leaves by siglongjmp; what the process does then it does from where it was
 //   deep     the same, from deeper in the stack
 //   end      the same, and then the process ends
+//   leave    leaves by siglongjmp; then another thread posts, for which the process waits without a call
+//   compute  lets another thread post, and waits for it without a call
 //   exit     ends the process
 //   exec     runs a program in its place that posts 3 times and ends with 7
 //   failing  tries to run a program that is not there
@@ -22,6 +24,7 @@
 
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -55,6 +58,7 @@ static volatile int in_progress;
 static volatile sig_atomic_t was_handled, is_late;
 static sem_t semaphore;
 static sigjmp_buf before;
+static atomic_int may_post, has_posted;
 
 static void post(int count) {
     for (int i = 0; i < count; i++) {
@@ -65,6 +69,19 @@ static void post(int count) {
         own->ended++;
         in_progress = outer;
     }
+}
+
+static void *post_elsewhere(void *unused) {
+    while (!may_post)
+        usleep(100);
+    post(20);
+    has_posted = 1;
+    return unused;
+}
+
+static void compute_until_posted(void) {
+    for (may_post = 1; !has_posted;)
+        ;
 }
 
 // Counted as begun: those posts that the process has inherited, and that return in it as well.
@@ -106,8 +123,10 @@ static void handle(int number) {
         return;
     atomic_store(&shared->was_interrupted, 1);
     post(2);
-    if (strcmp(way, "jump") == 0 || strcmp(way, "deep") == 0 || strcmp(way, "end") == 0)
+    if (strcmp(way, "jump") == 0 || strcmp(way, "deep") == 0 || strcmp(way, "end") == 0 || strcmp(way, "leave") == 0)
         siglongjmp(before, 1);
+    if (strcmp(way, "compute") == 0)
+        compute_until_posted();
     if (strcmp(way, "exit") == 0)
         exit(7);
     if (strcmp(way, "exec") == 0) {
@@ -154,17 +173,24 @@ static int run(int microseconds) {
     begin_process();
     pid_t first = own->pid;
     int before_all = open_descriptors();
+    pthread_t other;
+    int has_other = strcmp(way, "leave") == 0 || strcmp(way, "compute") == 0;
+    CHECK(!has_other || pthread_create(&other, NULL, post_elsewhere, NULL) == 0);
     if (strcmp(way, "many") == 0)
         post(1);
     if (sigsetjmp(before, 1) == 0) {
         if (microseconds != 0)
             CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
         else
-            CHECK(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 && syscall(SYS_kill, first, SIGSTOP) == 0);
+            CHECK(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 && syscall(SYS_tgkill, first, first, SIGSTOP) == 0);
         post(10);
     }
     in_progress = 0;
     is_late = 1;
+    if (has_other) {
+        compute_until_posted();
+        CHECK(pthread_join(other, NULL) == 0);
+    }
     if (strcmp(way, "deep") == 0)
         post_deep(4, 20);
     else if (strcmp(way, "end") != 0)
