@@ -17,7 +17,11 @@ impl Analysis {
     pub fn see_owner_by_fork(&mut self, waiter: u32, object: u32, lwp: u64, time: u64) -> bool {
         let process = self.threads[waiter as usize].process;
         let Ok(lwp) = u32::try_from(lwp) else { return false };
-        if self.processes[process as usize].parent.is_none() {
+        // The kernel gives LWPs again: a thread of an older ancestor may have had the one that a thread of the parent has.
+        let has_lwp = |ancestor: &u32| self.thread_of_lwp.contains_key(&(*ancestor, lwp));
+        if self.processes[process as usize].parent.is_none()
+            || self.line_of(process).skip(1).filter(has_lwp).count() > 1
+        {
             return false;
         }
         let owner = self.first_thread_as_owner(process, object, lwp).map(OwnerByFork::FirstThread);
@@ -169,7 +173,7 @@ impl Analysis {
     }
 
     /// Whether a lock was initialised in its process or in an ancestor, so that it is none for several processes.
-    fn was_initialised_without_attributes(&self, object: u32) -> bool {
+    pub fn was_initialised_without_attributes(&self, object: u32) -> bool {
         let (address, kind) = self.objects[object as usize].identity();
         let is_so = |process: u32| {
             let known = self.object_at(process, address).map(|known| &self.objects[known as usize]);

@@ -1,7 +1,9 @@
 //! Locks that a forked child finds locked. LWPs from 20 on are the child's.
 
+use super::Analysis;
 use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, record, undecided, wrong};
 use super::holds::Knowledge;
+use super::numeric_record::NumericRecord;
 use super::wait_graph::ChainEnd;
 
 fn lines(lines: &[&[RecordLine<'static>]]) -> Vec<RecordLine<'static>> {
@@ -28,6 +30,23 @@ fn a_child_waits_for_a_thread_that_its_parent_did_not_fork() {
     // Without THR_TRACE_DETAIL nobody knows, nor if the LWP is of no process that is recorded.
     assert_eq!(found(&[16, 0, 0, 0], &[16]), ((vec![], vec![]), vec![]));
     assert_eq!(found(&[16, 0, 0, 0], &[16, 0, 0, 9]), ((vec![], vec![]), vec![]));
+}
+
+/// Thread 2 has the lock when its process forks a child, one of whose threads is given the same LWP, and forks.
+#[test]
+fn who_has_a_lock_by_an_lwp_that_two_ancestors_have_used_is_not_known() {
+    let knowledge = Knowledge { only_blocked: true, ..Knowledge::default() };
+    let mut analysis = Analysis::new([1, 2, 3].map(|pid| (pid, knowledge)).into(), Default::default());
+    let first: &[RecordLine] = &[(5, 1, "2:1:0", &[16, 0, 0, 0]), (6, 2, "2:2:1", &[16]), (7, 2, "2:2:2", &[0, 1])];
+    let fork: &[RecordLine] = &[(20, 1, "11:1:1", &[0]), (21, 21, "11:2:0", &[1]), (22, 1, "11:1:2", &[2, 0, 0])];
+    lines(&[first, fork]).iter().for_each(|line| analysis.add(&record(*line)));
+    let forks: [RecordLine; 3] = [(30, 2, "1:39:0", &[2]), (31, 2, "11:1:1", &[0]), (33, 2, "11:1:2", &[3, 0, 0])];
+    forks.iter().for_each(|line| analysis.add(&NumericRecord { pid: 2, ..record(*line) }));
+    let waits: [RecordLine; 2] = [(34, 41, "11:2:0", &[2]), (40, 41, "2:2:1", &[16, 0, 0, 2])];
+    waits.iter().for_each(|line| analysis.add(&NumericRecord { pid: 3, tid: 2, ..record(*line) }));
+    let graph = analysis.finish(&[]);
+    let unknown: usize = graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).sum();
+    assert_eq!((wrong(&analysis, &graph), unknown), ((vec![], vec![]), 1));
 }
 
 /// Without THR_TRACE_DETAIL records do not have who had a lock when a wait began.
@@ -80,7 +99,7 @@ fn found_of_memory(
     knowledge: Knowledge,
     are_static: bool,
 ) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
-    let mut analysis = super::Analysis::new([(1, knowledge), (2, knowledge)].into(), super::WaitSelection::default());
+    let mut analysis = Analysis::new([(1, knowledge), (2, knowledge)].into(), super::WaitSelection::default());
     for line in records {
         analysis.add(&record(*line));
         let locks = std::mem::take(&mut analysis.locks_by_fork);

@@ -51,6 +51,22 @@ pub(super) const ALL: Knowledge = Knowledge {
     own_pid: None,
 };
 
+/// A file has the mutexes, which a third process may have made: without the callers' sites there is no owner either.
+#[test]
+fn a_lock_that_nobody_of_its_process_has_taken_may_be_another_processes() {
+    let fork = &FORK[2..];
+    let holds = [lock(9, 1, &[16]), lock(10, 21, &[56])].concat();
+    let waits: &[RecordLine] = &[(20, 1, "2:2:1", &[56]), (21, 21, "2:2:1", &[16])];
+    assert_eq!(found(&[fork, &holds, waits], ALL), (vec![], vec![(1, 1), (2, 1)]));
+    let for_one: &[RecordLine] = &[(1, 1, "2:1:0", &[16, 0, 0, 0]), (1, 1, "2:1:0", &[56, 0, 0, 0])];
+    assert_eq!(found(&[for_one, fork, &holds, waits], ALL), (vec![], vec![]));
+    let with_sites: &[RecordLine] = &[(20, 1, "2:2:1", &[56, 0, 0, 0, 7]), (21, 21, "2:2:1", &[16, 0, 0, 0, 7])];
+    assert_eq!(found(&[fork, &holds, with_sites], ALL), (vec![], vec![]), "they were free then");
+    // Another thread of the process has had it meanwhile.
+    let others: &[RecordLine] = &[(22, 2, "2:2:1", &[56]), (23, 2, "2:2:2", &[0, 0, 1]), (24, 2, "2:4:0", &[56])];
+    assert_eq!(found(&[fork, &holds, waits, others], ALL), (vec![], vec![]));
+}
+
 #[test]
 fn two_processes_that_wait_for_each_other_are_in_a_deadlock() {
     let [mine, its] = [lock(9, 1, &[16]), lock(10, 21, &[56])];

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::analysis::Analysis;
 use super::object_state::{ObjectKind, ObjectState};
-use super::tables::ProgramState;
+use super::tables::{OngoingCall, ProgramState};
 
 /// Whether an initialisation may make a lock for several processes: it has attributes whose only reason is not the type.
 pub fn may_be_for_processes(kind: ObjectKind, arguments: &[u64; 5]) -> bool {
@@ -68,6 +68,19 @@ impl Analysis {
         };
         let is_unknown = self.line_of(process).any(may_lack_it) && !self.line_of(process).any(shows_attributes);
         is_unknown && kind.is_copied_by_fork() && self.has_other_processes(process)
+    }
+
+    /// Whether another process may have a lock for which a thread waits that has one itself: since before the call began nobody of its own
+    /// process has had it. Where the entry record says who has a lock there is a call site beside that.
+    pub fn may_be_taken_elsewhere(&self, thread: u32, object: u32, call: &OngoingCall) -> bool {
+        let state = &self.objects[object as usize];
+        let is_unused = state.occupancy.holds.is_empty() && state.occupancy.changed_at() <= call.entry;
+        let is_in_call = call.waits && call.object == Some(object) && call.site == 0;
+        let may_be = is_unused && is_in_call && state.kind.is_copied_by_fork();
+        let has_lock = |held: &u32| self.objects[*held as usize].kind.is_copied_by_fork();
+        may_be
+            && self.threads[thread as usize].holds.iter().any(has_lock)
+            && !self.was_initialised_without_attributes(object)
     }
 
     /// Whether the trace has another process than this one.

@@ -61,6 +61,11 @@ mod tests {
         let waited: &[RecordLine] =
             &[(11, 1, "2:2:1", &[16]), (12, 2, "2:2:1", &[48]), (13, 1, "2:2:2", &[0, 1]), (14, 2, "2:2:2", &[0, 1])];
         assert_eq!(found(&[unlocks, waited, waits], unknown), doubt);
+        // Nor does it show who takes a lock at once that another one has released: here each has what the other one waits for.
+        let released: &[RecordLine] = &[(15, 1, "2:4:0", &[16, 0, 1]), (16, 2, "2:4:0", &[48, 0, 1])];
+        let (analysis, graph) = analysed_with(&[waited, released, waits].concat(), unknown);
+        assert_eq!((wrong(&analysis, &graph), undecided(&analysis, &graph)), ((vec![], vec![]), vec![]));
+        assert_eq!(graph.unknown_holders.iter().map(|unknown| unknown.waits.len()).sum::<usize>(), 2);
         // A thread that waits does not release what another one saw that it has.
         let sees: &[RecordLine] = &[(30, 1, "2:2:1", &[48, 0, 0, 2]), (31, 2, "2:2:1", &[16, 0, 0, 1])];
         let begin: &[RecordLine] = &[(5, 2, "1:30:0", &[2])];

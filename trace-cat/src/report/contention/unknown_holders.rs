@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::analysis::Analysis;
+use super::holds::Knowledge;
 use super::object_state::ObjectKind;
 use super::running_threads::{ending_thread, has_running_thread};
 use super::tables::{ImageEnd, OngoingCall};
@@ -22,6 +23,8 @@ pub struct UnknownHolders {
 
 /// Of these waits, of which nobody is known to end them, those for locks that somebody holds, where records may be missing that show who.
 pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, OngoingCall)>) -> Vec<UnknownHolders> {
+    let waits: Vec<(u32, OngoingCall)> = waits.collect();
+    let waits_for_others = for_each_other(analysis, &waits);
     let mut unknown: Vec<UnknownHolders> = Vec::new();
     for (thread, call) in waits {
         let Some(object) = call.wanted() else { continue };
@@ -40,12 +43,15 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
         };
         // No thread of the process has it, which may wait for another process's; or such a one may read beside those of the process.
         let may_be_others = state.occupancy.holds.is_empty() || has_readers && call.event == (5, 3);
-        let may_be_shared = state.occupancy.holds.is_empty() && analysis.may_be_for_others(object);
+        let may_be_shared = state.occupancy.holds.is_empty()
+            && (analysis.may_be_for_others(object) || waits_for_others.contains(&thread));
         let is_elsewhere = may_be_shared || may_be_others && analysis.may_be_elsewhere(object);
         let is_left_behind =
             call.waits && analysis.may_be_left_behind(object, &call) || is_unused_copy(analysis, object);
+        let only_blocked = knowledge.only_blocked || analysis.may_lack_releases(object);
         // That nobody has had a lock of a futex since its last release shows only where a wait for it ends.
-        let is_free = state.occupancy.is_free(knowledge) && !is_futex_wait(&call) && !is_uncalled;
+        let is_free =
+            state.occupancy.is_free(Knowledge { only_blocked, ..knowledge }) && !is_futex_wait(&call) && !is_uncalled;
         if !is_elsewhere && !is_left_behind && (!is_incomplete || is_free) {
             continue;
         }
@@ -64,6 +70,17 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
         }
     }
     unknown
+}
+
+/// The threads of several processes that may wait for each other's locks.
+fn for_each_other(analysis: &Analysis, waits: &[(u32, OngoingCall)]) -> HashSet<u32> {
+    let may_wait = |(thread, call): &&(u32, OngoingCall)| {
+        call.object.is_some_and(|object| analysis.may_be_taken_elsewhere(*thread, object, call))
+    };
+    let threads: HashSet<u32> = waits.iter().filter(may_wait).map(|(thread, _)| *thread).collect();
+    let process = |thread: &u32| analysis.processes[analysis.threads[*thread as usize].process as usize].pid;
+    let processes: HashSet<u32> = threads.iter().map(process).collect();
+    if processes.len() > 1 { threads } else { HashSet::new() }
 }
 
 /// The waits for conditions of threads that others wait for: each needs its mutex to return, however it ends, and one of those that
