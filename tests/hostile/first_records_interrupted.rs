@@ -140,6 +140,12 @@ fn a_handler_that_forks_unnoticed_leaves_the_parents_work_to_the_parent() {
     interrupt_at_each_step("raw", 3);
 }
 
+/// The first call of a hook in the children comes when they have returned.
+#[test]
+fn children_that_nobody_notices_leave_the_parents_work_to_the_parent() {
+    interrupt_at_each_step("unseen", 5);
+}
+
 #[test]
 fn a_handler_may_make_guests_while_files_are_made() {
     interrupt_at_each_step("vfork", 7);

@@ -32,6 +32,26 @@ fn jumps_out_of_writes_leave_nothing_open() {
     }
 }
 
+/// Several threads at a time leave writes so, and end: what each has left cannot be told at once from what the others are opening.
+/// Nor does what they have left to get buffers let the file of the buffers grow.
+#[test]
+fn threads_that_have_ended_leave_nothing_open() {
+    let program = Program::c("hostile/left_by_threads.c");
+    for (mode, period) in
+        [(("THR_TRACE_DETAIL", "1"), "200"), (("THR_TRACE_STACK", "32"), "100"), (("THR_TRACE_BUF", "1"), "300")]
+    {
+        let test = TestDirectory::new("left-by-threads");
+        let run = test.traced(&program).args(["40", "8", period]).arg(test.trace_directory().join("trbuf."));
+        let output = run.env("THR_TRACE_EVENTS", "mutex").env(mode.0, mode.1).run();
+        let words: Vec<u64> =
+            output.success().stdout_text().split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let [before, after, failed, jumps, mebibytes] = words[..] else { panic!("{}", output.stdout_text()) };
+        assert_eq!((after, failed), (before, 0), "descriptors before and after, opens that failed: {mode:?}");
+        assert!((1..=32).contains(&mebibytes), "{mebibytes} MiB for 9 threads");
+        assert!(jumps > 40, "{jumps} jumps");
+    }
+}
+
 /// Three threads write at full speed while the first one forks. Of the children only one that is forked by an instruction of the
 /// program's own makes a hooked call before it looks.
 #[test]

@@ -31,3 +31,27 @@ fn calls_that_are_tried_until_they_return_in_time_return() {
         assert!((returned..=begun).contains(&found), "{mode:?}: {found} and not {returned} to {begun} records");
     }
 }
+
+/// Whether a call was left by a jump shows on the stack, of which the thread uses much: to look through it takes longer than the program
+/// has for a call.
+#[test]
+fn calls_are_tried_until_they_return_on_a_stack_that_is_much_used() {
+    let program = Program::c("hostile/tried_on_stack.c");
+    for (microseconds, size, mode) in [
+        ("400", "500000", ("THR_TRACE_DETAIL", "0")),
+        ("100", "65536", ("THR_TRACE_DETAIL", "0")),
+        ("400", "500000", ("THR_TRACE_BUF", "1")),
+        ("400", "500000", ("THR_TRACE_STACK", "8")),
+    ] {
+        let test = TestDirectory::new("tried-on-stack");
+        let run = test.traced(&program).args([microseconds, size]).env("THR_TRACE_EVENTS", "mutex").env(mode.0, mode.1);
+        let text = run.run().exited(DONE).stdout_text().to_owned();
+        let words: Vec<u64> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let [begun, returned] = words[..] else { panic!("{text}") };
+        let account = account(&test.merged());
+        let found = account.records as u64 + account.lost;
+        // Of a call that has waited or failed there is a second record, with the stack.
+        let most = if mode.0 == "THR_TRACE_STACK" { 2 * begun } else { begun };
+        assert!((returned..=most).contains(&found), "{mode:?}: {found} and not {returned} to {most} records");
+    }
+}

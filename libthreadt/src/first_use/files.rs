@@ -36,6 +36,10 @@ fn prepare_files_if(begins: impl Fn() -> bool) -> bool {
         if process.is_current() {
             return prepared;
         }
+        // No hook has been called in the child yet; or a filter forbids to ask for its ID.
+        if process_state::id() == 0 {
+            return false;
+        }
     }
 }
 

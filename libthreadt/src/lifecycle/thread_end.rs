@@ -5,12 +5,12 @@ use core::sync::atomic::Ordering::Relaxed;
 use spec::id;
 
 use crate::config::detail;
-use crate::process_state;
+use crate::process_state::{self, PROCESS};
 use crate::recorder::records;
 use crate::storage::{
     ALL_REGIONS, Slot, WriteRight, file_entry, release_slot, report_unwritten, slot_layout, thread_local,
 };
-use crate::sys::{close_abandoned, user_dispatch};
+use crate::sys::{close_abandoned, thread_id, user_dispatch};
 use crate::{clock, recorder};
 
 /// The thread's slot. What a child has that is not initialised is its parent's.
@@ -33,6 +33,9 @@ pub fn end_by_unwinding() {
 /// handlers and destructors, still belongs to it. `caller` is the return address of `pthread_exit` or `thrd_exit`; 0 if
 /// the thread ends otherwise.
 pub fn record_thread_exit(status: u64, caller: u64) {
+    if let Some(slot) = own_slot() {
+        slot.end_left_records();
+    }
     if records(id::THR_EXIT) {
         recorder::put(&id::THR_EXIT_0, clock::now_fenced(), [status, 0, 0, 0, detail(caller)]);
     }
@@ -46,7 +49,13 @@ pub fn record_thread_exit(status: u64, caller: u64) {
 /// Writes what this thread, which is about to end, has recorded to its file (unless that is a ring), and releases its
 /// slot to another thread once this one is gone.
 fn write_out() {
-    let Some(slot) = own_slot() else { return };
+    let Some(slot) = own_slot() else {
+        // It may have left by jumps whatever it has done to get one.
+        if PROCESS.files.is_done() {
+            close_abandoned(thread_id(), None);
+        }
+        return;
+    };
     let lwp = slot.lwp.load(Relaxed);
     // A record that was in progress when the thread was cancelled will never be finished.
     slot.in_progress.iter().for_each(|word| word.store(0, Relaxed));

@@ -147,7 +147,8 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     let lwp = slot.lwp.load(Relaxed);
     let right = slot.become_writer(lwp, depth as u8);
     let may_write = matches!(right, WriteRight::Taken | WriteRight::Nested);
-    let has_begun = may_write && (right != WriteRight::Taken || slot.left_writes.begins(lwp, time));
+    // Also in a handler that seems to have interrupted a write: it may have been left.
+    let has_begun = may_write && slot.left_writes.begins(lwp, time);
     if has_begun {
         sys::close_abandoned(lwp, Some(stack_pointer()));
     }
@@ -185,10 +186,10 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
             }
         }
     }
+    if has_begun {
+        slot.left_writes.note_done();
+    }
     if right == WriteRight::Taken {
-        if has_begun {
-            slot.left_writes.note_done();
-        }
         slot.release_writer();
     }
     if stopped().is_some() && slot.end_of(depth).load(Relaxed) > enough {

@@ -9,8 +9,8 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use spec::buffer::REGIONS;
 
 use crate::storage::Slot;
-use crate::sys::close_abandoned;
 use crate::sys::stack::{is_abandoned, is_interrupted_at, is_probably_abandoned};
+use crate::sys::{close_abandoned, end_judgements};
 
 /// How many records in a row are refused before the ones that are in the way are given up, because nothing shows that they
 /// are live.
@@ -49,6 +49,7 @@ pub fn free_depth(slot: Slot, here: usize) -> usize {
             slot.release_writer();
         }
         close_abandoned(slot.lwp.load(Relaxed), Some(here));
+        end_judgements();
     }
     slot.in_progress.iter().position(|word| word.load(Relaxed) == 0).unwrap_or(REGIONS)
 }

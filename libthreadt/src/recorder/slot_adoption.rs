@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::glibc::object_words::thread_lwp;
 use crate::process_state::{self, WorkingProcess};
 use crate::storage::{self, Slot, file_entry, thread_local};
-use crate::sys::{self, seccomp, thread_exists, thread_id, thread_word};
+use crate::sys::{self, BlockedSignals, seccomp, thread_exists, thread_id, thread_word};
 use crate::trace_dir::directory;
 
 /// `pthread_self()`, as the thread's own memory has it.
@@ -48,6 +48,8 @@ pub fn claim_slot() -> Option<Slot> {
 
 /// As [`claim_slot`], where the thread's LWP may be that of the one that waits for this vfork child ([`lwp_of_host`]).
 pub fn claim_slot_of(lwp: u32) -> Option<Slot> {
+    // A jump would leave a slot that nobody has, or a part of the file that nobody maps: a thread may try it again and again.
+    let _blocked = BlockedSignals::new();
     let process = WorkingProcess::current();
     use_slot(None, adopt_slot(lwp, process)?, process)
 }
@@ -99,6 +101,7 @@ pub fn replace_stale_slot() -> Option<Slot> {
     if let Some(current) = stale.filter(|current| !current.is_stale()) {
         return Some(current);
     }
+    let _blocked = BlockedSignals::new();
     let process = WorkingProcess::current();
     let slot = adopt_slot(thread_id(), process).filter(|slot| !slot.is_stale())?;
     // The note of a release in flight stays where it is, since its thread removes it there. The record is about to be here.

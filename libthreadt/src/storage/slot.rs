@@ -248,6 +248,25 @@ impl Slot {
         self.in_progress.iter().any(|word| word.load(Relaxed) != 0)
     }
 
+    /// Whether jumps have left records or writes of the owner, or signal handlers have interrupted them.
+    pub fn has_left_records(self) -> bool {
+        let is_busy = self.in_progress.iter().all(|word| word.load(Relaxed) != 0);
+        is_busy || self.left_writes.is_left() || self.writer.load(Relaxed) == self.lwp.load(Relaxed)
+    }
+
+    /// Lets the owner, which is about to end, or to end the process, record that: what jumps have left of its records is in the way no
+    /// more, and what it has interrupted does not go on.
+    pub fn end_left_records(self) {
+        self.left_writes.note_done();
+        if self.in_progress.iter().all(|word| word.load(Relaxed) != 0) {
+            self.in_progress.iter().for_each(|word| word.store(0, Relaxed));
+        }
+        if self.writer.load(Relaxed) == self.lwp.load(Relaxed) {
+            // What was being written is noted, and is written again.
+            self.release_writer();
+        }
+    }
+
     /// Takes the right to take text out of region `depth`, or out of all of them ([`ALL_REGIONS`]), for the LWP `me`.
     /// Waits up to a second for another thread that has the right.
     pub fn become_writer(self, me: u32, depth: u8) -> WriteRight {

@@ -10,8 +10,10 @@ use core::ffi::c_int;
 use super::call::call;
 use super::descriptor::close;
 use super::descriptor_table;
+use super::file_notes::{Note, used_notes};
 use super::hold::Holder;
-use super::open_files::{Note, close_abandoned, forget_unnoted, has_unnoted, is_marked, marked_inode, used_notes};
+use super::left_files::close_abandoned;
+use super::open_files::{forget_unnoted, has_unnoted, is_marked, marked_inode};
 use super::opened_before::{self, used_numbers};
 use super::standard_numbers;
 

@@ -6,11 +6,13 @@ use libc::{AFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_M
 
 use super::call::{Errno, Result, call, filled_by};
 use super::descriptor::{close, leads_nowhere, stat};
+use super::file_notes::{Note, NoteOrNone, PLACES};
 use super::file_size::file_size_limit;
 use super::host_numbers;
-use super::open_files::{self, Note, NoteOrNone};
+use super::open_files;
 use super::opened_before;
 use super::process::thread_id;
+use super::signals::BlockedSignals;
 use super::stack::stack_pointer;
 use super::standard_numbers;
 
@@ -93,7 +95,10 @@ impl Fd {
             opened_before::add_inode(inode);
         }
         let note = host_numbers::without_announcement(lwp, || Note::begin(lwp, place, inode), Note::end);
+        // A jump behind the call would leave a number that nobody knows, of a file that nobody knows.
+        let mut blocked = None;
         let opened = standard_numbers::while_taken(lwp, || {
+            blocked = if inode == 0 { BlockedSignals::new() } else { None };
             let arguments = [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize];
             // SAFETY: the path is NUL-terminated.
             let number = uninterrupted(|| unsafe { call(libc::SYS_openat, arguments) })? as c_int;
@@ -119,6 +124,7 @@ impl Fd {
         if inode == 0 {
             fd.note_inode();
         }
+        drop(blocked);
         Ok(fd)
     }
 
@@ -130,10 +136,7 @@ impl Fd {
     ///
     /// Returns whether it has got another number: then the host had not taken the one before.
     pub fn keep_apart(&mut self) -> bool {
-        /// The least size of the kernel's table. From 128 on the sizes are powers of two.
-        const TABLE: u32 = 64;
-        let table = (self.number as u32 + 1).max(TABLE).next_power_of_two();
-        let least = table as c_int - open_files::PLACES as c_int;
+        let least = open_files::table_size(self.number) - PLACES as c_int;
         let place = self.note.map(Note::place).filter(|_| self.number < least);
         place.is_some_and(|place| self.move_to(least + place, false).is_ok())
     }

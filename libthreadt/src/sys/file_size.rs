@@ -3,7 +3,7 @@
 //!
 //! So a file is written in this order: its note is taken (`open_files`), the limit is read here, then comes the write. A
 //! hook that is about to change the limit first announces the new one ([`begin_change`]), and then waits for the writes
-//! whose note is taken already (`open_files::finish_writes`). Either the writer learns of the new limit, or the
+//! whose note is taken already (`left_files::finish_writes`). Either the writer learns of the new limit, or the
 //! hook waits for the write.
 
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};

@@ -16,7 +16,7 @@ pub struct Inherited {
     pub last_initialisation: AtomicU64,
 }
 
-// The section begins a page: with those notes behind it that are used (`open_files`) it takes no more than that one.
+// The section begins a page: with those notes behind it that are used (`file_notes`) it takes no more than that one.
 global_asm!(".pushsection inherited, \"aw\", @progbits", ".p2align 12", ".popsection");
 
 #[unsafe(link_section = "inherited")]

@@ -39,6 +39,11 @@ impl LeftWork {
         true
     }
 
+    /// Whether it was begun and is not done.
+    pub fn is_left(&self) -> bool {
+        self.times.load(Relaxed) != 0
+    }
+
     pub fn note_done(&self) {
         self.times.store(0, Relaxed);
         self.pause_until.store(0, Relaxed);

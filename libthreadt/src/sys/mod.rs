@@ -6,6 +6,7 @@ pub mod descriptor_table;
 pub mod diagnostics;
 pub mod elf;
 mod fd;
+mod file_notes;
 pub mod file_size;
 pub mod function_symbols;
 mod hold;
@@ -13,6 +14,8 @@ pub mod host_numbers;
 mod inherited;
 #[cfg(test)]
 pub mod interleaving;
+mod judgements;
+mod left_files;
 mod left_work;
 mod mapping_query;
 mod memory;
@@ -34,6 +37,7 @@ mod process;
 mod process_name;
 pub mod seccomp;
 mod seccomp_filter;
+mod signals;
 pub mod stack;
 pub mod stack_alignment;
 pub mod standard_numbers;
@@ -51,6 +55,8 @@ pub use hold::Hold;
 pub use inherited::INHERITED;
 #[cfg(test)]
 pub use interleaving::observable_step;
+pub use judgements::end_judgements;
+pub use left_files::{close_abandoned, finish_writes};
 pub use left_work::LeftWork;
 pub use mapping_query::executable_size;
 pub use memory::{
@@ -62,7 +68,7 @@ pub use open::{
     FileIdentity, give_directory_to, is_directory_of, is_own_directory, read_proc, repeat_if_closed,
     set_owner_of_new_files,
 };
-pub use open_files::{close_abandoned, finish_writes, is_foreign};
+pub use open_files::is_foreign;
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{
@@ -71,6 +77,7 @@ pub use process::{
     thread_name, user_id, user_ids,
 };
 pub use process_name::process_name;
+pub use signals::BlockedSignals;
 pub use time::{UnknownClockError, clock_gettime, read_pair, read_timespec, sleep, wait, wall_clock_error};
 
 /// Marks a place between two accesses that another thread, a signal handler or a reader of the files can observe. Tests

@@ -5,7 +5,8 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::hold::Holder;
-use super::open_files::close_abandoned;
+use super::judgements::end_judgements;
+use super::left_files::close_abandoned;
 use super::process::{process_id, thread_exists, thread_id};
 use super::stack::stack_pointer;
 use super::thread_progress::{Pace, Progress, sleeps_since_noted};
@@ -161,6 +162,7 @@ impl Once {
                             return false;
                         }
                         close_abandoned(me, Some(here));
+                        end_judgements();
                         true
                     } else if !for_sleepers && sleeps_since_noted(holder.lwp()) {
                         return self.is_done();

@@ -10,7 +10,9 @@ use core::sync::atomic::{AtomicI32, AtomicU32};
 
 use super::copied_files::{close_inherited, leave_table};
 use super::descriptor::{control, stat};
-use super::open_files::{MARK, Note, close_abandoned, is_marked};
+use super::file_notes::Note;
+use super::left_files::close_abandoned;
+use super::open_files::{MARK, is_marked};
 use super::opened_before::add_number;
 use super::stack::stack_pointer;
 use super::{Fd, process_id, sleep, thread_id};

@@ -28,6 +28,11 @@ pub fn add_number(number: c_int) {
     }
 }
 
+/// The greatest number that this library has had.
+pub fn greatest_number() -> c_int {
+    GREATEST.load(Relaxed)
+}
+
 /// All numbers that this library may have had.
 pub fn used_numbers() -> impl Iterator<Item = c_int> {
     let greatest = GREATEST.load(Relaxed);

@@ -12,6 +12,7 @@ use core::arch::asm;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use super::judgements::{hash_of_pointer, judged};
 use super::memory::{PAGE, copied_words, is_readable, is_resident};
 use super::process::{signal_stack, thread_id};
 use super::seccomp;
@@ -49,6 +50,10 @@ pub fn is_abandoned(begun: usize, here: usize) -> bool {
 
 /// As [`is_abandoned`], for work whose functions had their stack within `span` when it began.
 pub fn is_span_abandoned(span: &Range<usize>, here: usize) -> bool {
+    judged(false, || is_certainly_abandoned(span, here))
+}
+
+fn is_certainly_abandoned(span: &Range<usize>, here: usize) -> bool {
     match known_alternate(span.start, here) {
         Some([begun, here]) if begun != here => return begun,
         Some([true, _]) => return is_left(span, here),
@@ -68,14 +73,15 @@ pub fn is_span_abandoned(span: &Range<usize>, here: usize) -> bool {
 
 /// Whether a signal frame between `here` and `span` shows that a handler, which is at `here`, has interrupted it.
 pub fn is_interrupted_at(span: &Range<usize>, here: usize) -> bool {
-    (here..here + SEARCH).contains(&span.start) && is_mapped(here, span.end) && has_signal_frame(here, span.end)
+    let is_near = (here..here + SEARCH).contains(&span.start);
+    is_near && judged(true, || is_mapped(here, span.end) && has_signal_frame(here, span.end))
 }
 
 /// The best guess where nothing is certain, for a thread that has no room left for another live record.
 pub fn is_probably_abandoned(begun: usize, here: usize) -> bool {
     match known_alternate(begun, here) {
         Some([begun, here]) if begun != here => begun,
-        _ => here >= begun || begun - here < SEARCH && !has_signal_frame(here, begun),
+        _ => here >= begun || begun - here < SEARCH && judged(false, || !has_signal_frame(here, begun)),
     }
 }
 
@@ -103,7 +109,9 @@ fn end_of_own_stack(address: usize) -> Option<usize> {
     // glibc puts its thread structure at the upper end of the thread's stack; the first thread's has another place.
     // SAFETY: libc sets its variable before any code of ours runs.
     let ends = [thread_pointer(), unsafe { __libc_stack_end }];
-    ends.into_iter().find(|end| *end > address && end - address <= REACH && is_mapped(address, *end))
+    let is_end_of =
+        |end: &usize| is_own_up_to(address, *end & !7) || end - address <= REACH && is_mapped(address, *end);
+    ends.into_iter().find(|end| *end > address && is_end_of(end))
 }
 
 /// The known end of the stack that has this address, or, of a stack that is not the thread's own, an address above it.
@@ -122,7 +130,7 @@ const PAGE_NUMBER_BITS: u32 = 36;
 
 /// The place of a thread pointer among [`OWN_STACKS`], and its hash.
 fn own_stack_of(pointer: usize) -> (&'static AtomicU64, u64) {
-    let hash = (pointer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let hash = hash_of_pointer(pointer);
     (&OWN_STACKS[hash as usize >> 56], hash << 8 >> (PAGE_NUMBER_BITS + 8) << PAGE_NUMBER_BITS)
 }
 
@@ -255,6 +263,8 @@ fn hidden_stack(here: usize, search: usize) -> Option<Range<usize>> {
     while end < here + search && is_mapped(end - 1, end + 1) {
         end += PAGE;
     }
+    // Of the thread's own stack nothing is copied.
+    let end = end.min(here + search);
     let is_at_end = |stack: &Range<usize>, at: usize| stack.contains(&at) && stack.end - at < SEARCH;
     signal_frames(&mut StackWordReader::new(here..end), here..end)
         .filter(|frame| frame.is_disarmed && is_at_end(&frame.alternate, frame.at))
@@ -333,15 +343,13 @@ impl StackWordReader {
 /// Such a frame holds the alternate stack, the interrupted rsp and rip, the flags, and a word of segment selectors, cs
 /// lowest and ss highest, both of user mode (`struct ucontext`, arch/x86/include/uapi/asm/ucontext.h and sigcontext.h).
 fn signal_frames(words: &mut StackWordReader, range: Range<usize>) -> impl Iterator<Item = SignalFrame> {
+    /// What all have in the word of their selectors: bits of user mode in cs and ss, and nothing between the two.
+    const MASK: u64 = 0x0003_ffff_ffff_0003;
+    const SELECTORS: u64 = 0x0003_0000_0000_0003;
     let start = range.start.next_multiple_of(8);
     (start + 24..range.end).step_by(8).filter_map(move |at| {
-        let selectors = words.word(at)?;
-        let is_user = |selector: u64| selector & 3 == 3;
-        let is_frame = is_user(selectors)
-            && is_user(selectors >> 48)
-            && selectors & 0x0000_ffff_ffff_0000 == 0
-            && words.word_elsewhere(at - 16)? != 0;
-        if !is_frame {
+        // Most words are none of these, and there may be many.
+        if words.word(at)? & MASK != SELECTORS || words.word_elsewhere(at - 16)? == 0 {
             return None;
         }
         let (alternate, flags) = if at >= start + 168 {

@@ -5,6 +5,7 @@
 //   none     nothing
 //   fork     forks two children by libc. Both return into what was interrupted; the first one posts before
 //   raw      the same by the system call, which no hook notices
+//   unseen   the same, and nobody posts in the handler after it
 //   vfork    two children by vfork, which posts once, and posix_spawn, which end at once
 //   jump     leaves by siglongjmp; what the process does then it does from where it was
 //   deep     the same, from deeper in the stack
@@ -141,18 +142,19 @@ static void handle(int number) {
         CHECK(execv("/nonexistent", (char *[]){"nonexistent", NULL}) == -1);
     if (strcmp(way, "vfork") == 0)
         make_guests();
-    int is_raw = strcmp(way, "raw") == 0;
+    int is_unseen = strcmp(way, "unseen") == 0, is_raw = is_unseen || strcmp(way, "raw") == 0;
     for (int i = 0; i < 2 && (is_raw || strcmp(way, "fork") == 0); i++) {
         pid_t child = is_raw ? fork_unnoticed() : fork();
         CHECK(child >= 0);
         if (child == 0) {
             begin_process();
-            if (i == 0)
+            if (i == 0 && !is_unseen)
                 post(2);
             break;
         }
     }
-    post(1);
+    if (!is_unseen)
+        post(1);
     in_progress = outer;
 }
 
@@ -196,7 +198,7 @@ static int run(int microseconds) {
     else if (strcmp(way, "end") != 0)
         post(20);
     // What a jump has left is open until the next write.
-    int is_complete = strcmp(way, "fork") == 0 || strcmp(way, "raw") == 0 || strcmp(way, "vfork") == 0;
+    int is_complete = strcmp(way, "fork") == 0 || strcmp(way, "raw") == 0 || strcmp(way, "unseen") == 0 || strcmp(way, "vfork") == 0;
     CHECK(!is_complete || open_descriptors() == before_all);
     int status;
     while (wait(&status) > 0)

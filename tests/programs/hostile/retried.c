@@ -75,18 +75,23 @@ int main(int count, char **arguments) {
     CHECK(ptrace(PTRACE_SETOPTIONS, child, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) == 0);
     // Two stops for each system call; below 0 outside the posts that have a time.
     long stops = -1;
-    while (advance(child, PTRACE_SYSCALL, &status)) {
+    for (;;) {
+        CHECK(ptrace(PTRACE_SYSCALL, child, NULL, NULL) == 0 && waitpid(child, &status, 0) == child);
+        if (WIFEXITED(status))
+            break;
+        // It comes where nothing blocks it.
+        while (WIFSTOPPED(status) && WSTOPSIG(status) == SIGALRM) {
+            CHECK(ptrace(PTRACE_SYSCALL, child, NULL, (void *)SIGALRM) == 0);
+            CHECK(waitpid(child, &status, 0) == child);
+        }
+        CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80));
         struct user_regs_struct registers;
         CHECK(ptrace(PTRACE_GETREGS, child, NULL, &registers) == 0);
         if (registers.orig_rax == SYS_getpgid)
             stops = (int)registers.rdi == -BEGIN ? 0 : -1;
         else if (stops >= 0 && ++stops == 2 * step) {
             stops = -1;
-            // First the process stops with the signal, and then at its next system call.
-            for (int i = 0; i < 2; i++) {
-                CHECK(ptrace(PTRACE_SYSCALL, child, NULL, (void *)SIGALRM) == 0);
-                CHECK(waitpid(child, &status, 0) == child && WIFSTOPPED(status));
-            }
+            CHECK(syscall(SYS_tgkill, child, child, SIGALRM) == 0);
         }
     }
     return WEXITSTATUS(status);

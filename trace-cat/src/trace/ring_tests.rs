@@ -273,7 +273,11 @@ fn of_a_ring_that_is_being_filled_the_newest_records_are_printed_without_a_gap()
         std::thread::scope(|scope| {
             scope.spawn(|| fill(&owner, &image, region, &stop));
             let _stop = StopOnDrop(&stop);
-            for _ in 0..200 {
+            for reading in 0.. {
+                // A machine with other work lets some of them find nothing.
+                if reading >= 200 && count > 1000 || reading == 20_000 {
+                    break;
+                }
                 let (out, messages) = trace.cat(&[]);
                 let serials: Vec<u64> =
                     out.lines().map(|line| spec::Record::parse(line.as_bytes()).unwrap().arguments[0].bits()).collect();
