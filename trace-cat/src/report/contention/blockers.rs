@@ -7,9 +7,6 @@
 //! which it was: who waits does not release. The first to wait in a circle saw an owner that went on, and may have released the
 //! lock before the waiter had announced itself. Nobody records who takes it then, so that this owner counts only if no thread of
 //! the process could. How long the wait lasts proves nothing: others may keep the lock as long as they like.
-//!
-//! A lock shows its owner by the LWP, which the kernel gives to another thread once the owner has ended. If that left the lock locked,
-//! the new thread seems to have it. So it counts as its owner only by its own record.
 
 use super::analysis::Analysis;
 use super::holds::Hold;
@@ -26,7 +23,7 @@ impl Analysis {
             return Vec::new();
         }
         let waits_for_readers = state.kind == ObjectKind::Rwlock && call.event.1 == 3;
-        let is_its_own = |hold: &&Hold| !hold.is_doubtful() && !self.may_be_predecessors(hold);
+        let is_its_own = |hold: &&Hold| !hold.is_doubtful() && !self.may_be_predecessors(object, hold);
         let holds = state.occupancy.holds.iter().filter(is_its_own);
         if is_only_blocked {
             let is_certain = |hold: &&Hold| state.occupancy.is_exclusive() && self.still_holds(thread, &call, hold);
@@ -54,7 +51,8 @@ impl Analysis {
         let may_be_old = |hold: &Hold| self.is_seen_owner(call, hold) && !self.still_holds(thread, call, hold);
         let is_possible = |hold: &&Hold| {
             let may_have_released = lacks_releases && !self.still_holds(thread, call, hold);
-            let may_be_it = is_handed_on || hold.may_have_ended || may_have_released || self.may_be_predecessors(hold);
+            let may_be_it =
+                is_handed_on || hold.may_have_ended || may_have_released || self.may_be_predecessors(object, hold);
             let may_have_it = may_be_it || only_blocked && may_be_old(hold);
             may_have_it && !state.occupancy.has_ended(hold)
         };
@@ -64,11 +62,6 @@ impl Analysis {
     /// Whether the holder is the owner that a thread saw when it began to wait in this call.
     fn is_seen_owner(&self, call: &OngoingCall, hold: &Hold) -> bool {
         call.owner == Some(hold.holder.thread) && hold.from <= call.entry
-    }
-
-    /// Whether an ended thread may have left the lock locked, whose LWP the holder has: nothing but the LWP shows that holder.
-    pub fn may_be_predecessors(&self, hold: &Hold) -> bool {
-        !hold.is_recorded && self.threads[hold.holder.thread as usize].has_used_lwp
     }
 
     /// Whether processes are of several systems, or of several PID namespaces.
@@ -82,7 +75,7 @@ impl Analysis {
             return false;
         };
         let holder = hold.holder.thread;
-        if self.may_be_predecessors(hold) {
+        if self.may_be_predecessors(object, hold) {
             return false;
         }
         if self.objects[object as usize].kind == ObjectKind::Once {

@@ -18,7 +18,7 @@ impl Analysis {
         let process = self.threads[waiter as usize].process;
         let Ok(lwp) = u32::try_from(lwp) else { return false };
         // The kernel gives LWPs again: a thread of an older ancestor may have had the one that a thread of the parent has.
-        let has_lwp = |ancestor: &u32| self.thread_of_lwp.contains_key(&(*ancestor, lwp));
+        let has_lwp = |ancestor: &u32| self.has_lwp(*ancestor, lwp);
         if self.processes[process as usize].parent.is_none()
             || self.line_of(process).skip(1).filter(has_lwp).count() > 1
         {

@@ -85,7 +85,7 @@ impl Analysis {
         self.threads.push(ThreadState {
             process,
             lwp: record.lwp,
-            has_used_lwp: self.thread_of_lwp.contains_key(&(process, record.lwp)),
+            has_used_lwp: self.is_lwp_used(process, record),
             tid: record.tid,
             begin: record.time,
             last: record.time,

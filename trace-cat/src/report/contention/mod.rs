@@ -71,6 +71,9 @@ mod time_limits;
 mod timeline_event;
 mod timeline_log;
 mod unknown_holders;
+mod used_lwps;
+#[cfg(test)]
+mod used_lwps_tests;
 mod wait_blocks;
 mod wait_graph;
 mod wait_nodes;

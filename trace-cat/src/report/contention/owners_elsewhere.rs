@@ -46,7 +46,8 @@ impl Analysis {
         (has_it || may_have_it()).then_some((owner, has_it && is_its_own))
     }
 
-    fn has_lwp(&self, process: u32, lwp: u32) -> bool {
+    /// Whether a thread of a process has an LWP, or had it.
+    pub fn has_lwp(&self, process: u32, lwp: u32) -> bool {
         self.thread_of_lwp.contains_key(&(process, lwp))
     }
 

@@ -149,7 +149,7 @@ pub enum ImageEnd {
 pub struct ThreadState {
     pub process: u32,
     pub lwp: u32,
-    /// A thread of its process that has ended had this LWP before.
+    /// A thread that has ended had this LWP before, one of its process or of an ancestor; or the LWP of the thread that forked it.
     pub has_used_lwp: bool,
     pub tid: u64,
     /// The time of the first record.

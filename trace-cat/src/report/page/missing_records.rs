@@ -117,10 +117,10 @@ fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
         format!("{label} made records in {call}, or left it by a jump")
     };
     let saw = |blocked: &BlockedThread| {
-        let has_used_lwp = view.thread(blocked.doubtful_owner?).has_used_lwp;
         let owner = thread_label(view, blocked.doubtful_owner?);
         let object = blocked.call.wanted()?;
         let (label, lock) = (thread_label(view, blocked.thread), view.object_label(object));
+        let has_predecessor = view.analysis.has_predecessor(object, blocked.doubtful_owner?);
         let object = view.object(object);
         let is_handed_on = object.is_released_by_others();
         // Of a lock that a thread of another process has, this one's object shows no hold.
@@ -140,7 +140,7 @@ fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
             (true, false) if !object.is_handed_on => "which a forked child may have unlocked before for its parent",
             (true, false) => "which other threads than its owner have unlocked before",
             (true, true) => "which other threads than its readers have unlocked before",
-            (false, false) if has_used_lwp => "or a thread that has ended, which had the same LWP",
+            (false, false) if has_predecessor => "or a thread that has ended, which had the same LWP",
             (false, false) => "which may have passed to another thread without a record",
             (false, true) => "which may have fewer readers than have taken it and not released it",
         };
