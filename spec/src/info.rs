@@ -10,6 +10,10 @@ use crate::digits::{hex_digit, hex_value};
 pub const RINGS_REUSED: [&str; 2] =
     ["the rings of ", " threads that had ended were reused, and their records are gone"];
 
+/// The key of the number of lost records that no trace_lost record counts, as those of threads without a buffer in a process that was
+/// killed. Recovery writes it.
+pub const UNCOUNTED_KEY: &str = "uncounted";
+
 /// The text of an escaped byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Escaped {

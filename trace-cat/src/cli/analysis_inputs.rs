@@ -173,6 +173,8 @@ mod tests {
             analysis.processes[0].knowledge.lacks_settings
         };
         assert!(lacks(directory.path().to_owned()));
+        std::fs::write(path("trinfo.0000001"), "lost 7\nuncounted 7\n").unwrap();
+        assert!(lacks(directory.path().to_owned()), "a recovery has made it");
         std::fs::write(path("trinfo.0000001"), "format 1\npid 1\nlevel all\n").unwrap();
         assert!(!lacks(directory.path().to_owned()));
         assert!(!lacks(path("merged")));

@@ -10,6 +10,9 @@ mod death_tests;
 mod file_operations;
 mod holes;
 mod in_flight;
+mod loss_records;
+#[cfg(test)]
+mod loss_tests;
 mod recovery_plan;
 mod recovery_writer;
 #[cfg(test)]
@@ -116,13 +119,17 @@ fn recover_trbuf(
     let process = ProcessFiles::of_file(path, number);
     let Some(claimed) = claim(path)? else { return Ok(None) };
     in_flight::place_records(&claimed, operations)?;
+    loss_records::clear_placed(&claimed, operations)?;
     let plan = plan_recovery(path, &claimed, diagnostics)?;
     let mut writer = RecoveryWriter::new(path, &process, &claimed, operations, diagnostics);
     let has_notes = writer.write_notes(&plan.notes, plan.reused_rings);
     let mut complete = plan.complete && has_notes;
     for (number, regions) in plan.files {
-        complete &= writer.complete_file(number, regions);
+        let losses = plan.losses.get(&number).map_or(&[][..], Vec::as_slice);
+        complete &= writer.complete_file(number, regions) && writer.add_losses(number, losses);
     }
+    // What remains in the trbuf has its count there.
+    complete = complete && writer.write_losses(plan.lost, plan.uncounted);
     let (records, files) = (writer.records, writer.files.len());
     if complete {
         claimed.remove(path, operations)?;

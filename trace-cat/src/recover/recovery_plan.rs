@@ -55,6 +55,17 @@ pub struct CompletenessNote {
     pub is_in_slot: bool,
 }
 
+/// Records of a thread that were lost, and that no loss record counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UncountedLoss {
+    pub lwp: u32,
+    /// The beginning of its slot in the trbuf.
+    pub slot: u64,
+    pub records: u32,
+    /// The `errno` value of the last cause.
+    pub cause: u32,
+}
+
 /// What is to be written from a trbuf.
 pub struct RecoveryPlan {
     /// The regions by the last three digits of their record files' names.
@@ -63,6 +74,12 @@ pub struct RecoveryPlan {
     pub notes: Vec<CompletenessNote>,
     /// Threads that had ended and whose rings were reused, to be noted in the trinfo.
     pub reused_rings: u64,
+    /// Records of threads that were lost and that no loss record counts, by the same digits.
+    pub losses: BTreeMap<u16, Vec<UncountedLoss>>,
+    /// What no loss record counts, with these.
+    pub uncounted: u64,
+    /// All that the process has lost.
+    pub lost: u64,
     /// No slot is damaged.
     pub complete: bool,
 }
@@ -71,8 +88,15 @@ pub struct RecoveryPlan {
 pub fn plan_recovery(path: &Path, claimed: &ClaimedTrbuf, diagnostics: &Diagnostics) -> io::Result<RecoveryPlan> {
     let (file, layout) = (&claimed.buffers, claimed.owner.layout);
     let mut losses = LostRecords::of_header(file);
-    let mut plan =
-        RecoveryPlan { files: BTreeMap::new(), notes: Vec::new(), reused_rings: losses.reused_rings, complete: true };
+    let mut plan = RecoveryPlan {
+        files: BTreeMap::new(),
+        notes: Vec::new(),
+        reused_rings: losses.reused_rings,
+        losses: BTreeMap::new(),
+        uncounted: 0,
+        lost: 0,
+        complete: true,
+    };
     let mut page = [0; PAGE];
     let mut slots = Slots::new(file, layout)?;
     let mut report_slot = |index, damage: &dyn Display| {
@@ -100,12 +124,17 @@ pub fn plan_recovery(path: &Path, claimed: &ClaimedTrbuf, diagnostics: &Diagnost
                     && (0..REGIONS).all(|region| complete_from::wrap_count(&page, region) == 0);
                 let note = |complete_from| CompletenessNote { complete_from, slot: at, is_in_slot };
                 plan.notes.extend(complete_from.map(note));
-                plan.files.entry((lwp & LWP_MASK) as u16).or_default().extend(regions);
+                let number = (lwp & LWP_MASK) as u16;
+                plan.files.entry(number).or_default().extend(regions);
+                if let Ok(Some((records, cause))) = buffer::slot_lost(&page) {
+                    plan.losses.entry(number).or_default().push(UncountedLoss { lwp, slot: at, records, cause });
+                }
             }
             Err(damage) => report_slot(index, &damage),
         }
     }
     losses.report(path, &claimed.owner, diagnostics);
+    (plan.uncounted, plan.lost) = (losses.records, losses.in_all.max(losses.records));
     Ok(plan)
 }
 

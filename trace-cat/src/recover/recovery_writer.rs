@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 use log::{debug, info};
 use memchr::memchr_iter;
 use spec::buffer::{REGION_OFFSETS, REGIONS, RegionWordOffsets, SlotHeader, pack_range, region_word_offsets};
-use spec::info::RINGS_REUSED;
+use spec::info::{RINGS_REUSED, UNCOUNTED_KEY};
 use spec::names::FileName;
 
 use super::claim::ClaimedTrbuf;
 use super::file_operations::FileOperations;
 use super::holes::Holes;
-use super::recovery_plan::{CompletenessNote, RegionRecovery};
+use super::recovery_plan::{CompletenessNote, RegionRecovery, UncountedLoss};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::region_text::chunks;
 use crate::trace::buffers::slots::read_up_to;
@@ -40,6 +40,8 @@ pub struct RecoveryWriter<'a> {
     pub records: u64,
     /// The files that they were written to.
     pub files: BTreeSet<u16>,
+    /// The lost records that loss records count which were added.
+    counted: u64,
 }
 
 /// A record file that is being completed.
@@ -79,7 +81,16 @@ impl<'a> RecoveryWriter<'a> {
         operations: &'a mut dyn FileOperations,
         diagnostics: &'a Diagnostics,
     ) -> RecoveryWriter<'a> {
-        RecoveryWriter { trbuf, process, claimed, operations, diagnostics, records: 0, files: BTreeSet::new() }
+        RecoveryWriter {
+            trbuf,
+            process,
+            claimed,
+            operations,
+            diagnostics,
+            records: 0,
+            files: BTreeSet::new(),
+            counted: 0,
+        }
     }
 
     /// Completes the record file with this number; `false` if text remains in the trbuf, which is reported.
@@ -87,9 +98,31 @@ impl<'a> RecoveryWriter<'a> {
         if regions.is_empty() {
             return true;
         }
-        let path = self.process.path(FileName::Records { process: self.process.number, lwp: number });
-        self.write_regions(number, &path, regions).unwrap_or_else(|error| {
-            self.diagnostics.report_damage(path.display(), format_args!("cannot be completed: {}", reason(&error)));
+        let path = self.records_path(number);
+        let result = self.write_regions(number, &path, regions);
+        self.unless_failed(&path, "cannot be completed", result)
+    }
+
+    /// Adds the losses of threads to their record file, which is complete else; `false` if one remains in the trbuf, which is reported.
+    pub fn add_losses(&mut self, number: u16, losses: &[UncountedLoss]) -> bool {
+        let path = self.records_path(number);
+        let result = losses.iter().try_fold(true, |complete, loss| {
+            let Some(line) = loss.line(&path)? else { return Ok(complete) };
+            let region = loss.place(&line, self.claimed, self.operations)?;
+            self.counted += u64::from(loss.records);
+            Ok(self.write_regions(number, &path, vec![region])? && complete)
+        });
+        self.unless_failed(&path, "cannot note what its threads have lost", result)
+    }
+
+    fn records_path(&self, number: u16) -> PathBuf {
+        self.process.path(FileName::Records { process: self.process.number, lwp: number })
+    }
+
+    /// The result; `false` if it is an error, which is reported.
+    fn unless_failed(&self, path: &Path, what: &str, result: io::Result<bool>) -> bool {
+        result.unwrap_or_else(|error| {
+            self.diagnostics.report_damage(path.display(), format_args!("{what}: {}", reason(&error)));
             false
         })
     }
@@ -127,11 +160,26 @@ impl<'a> RecoveryWriter<'a> {
             return true;
         }
         let path = self.process.path(FileName::Info(self.process.number));
-        self.write_notes_to(&path, notes, reused).map(|()| true).unwrap_or_else(|error| {
-            let message = format_args!("cannot note what threads have overwritten: {}", reason(&error));
-            self.diagnostics.report_damage(path.display(), message);
-            false
-        })
+        let result = self.write_notes_to(&path, notes, reused);
+        self.unless_failed(&path, "cannot note what threads have overwritten", result.map(|()| true))
+    }
+
+    /// Notes in the trinfo how many records the process has lost, and how many of these no loss record counts: of `uncounted` those that
+    /// were not added. `false` if they cannot be written, which is reported.
+    pub fn write_losses(&mut self, lost: u64, uncounted: u64) -> bool {
+        if lost == 0 {
+            return true;
+        }
+        let path = self.process.path(FileName::Info(self.process.number));
+        let uncounted = uncounted.saturating_sub(self.counted);
+        let result = thread_completeness::read_trinfo(&path).and_then(|known| {
+            let mut lines = known.losses.line_for(lost).unwrap_or_default();
+            if uncounted > known.uncounted {
+                lines += &format!("{UNCOUNTED_KEY} {uncounted}\n");
+            }
+            self.add_to_trinfo(&path, &lines)
+        });
+        self.unless_failed(&path, "cannot note how many records were lost", result.map(|()| true))
     }
 
     fn write_notes_to(&mut self, path: &Path, notes: &[CompletenessNote], reused: u64) -> io::Result<()> {
@@ -147,16 +195,21 @@ impl<'a> RecoveryWriter<'a> {
                 )?;
             }
         }
-        let file = self.open(path)?;
         let known = thread_completeness::read_trinfo(path)?;
         let missing = notes.iter().map(|note| note.complete_from).filter(|thread| !known.threads.contains(thread));
         let mut lines: String = missing.map(|thread| thread.line()).collect();
         if reused > known.reused {
             lines += &format!("note {}\n", RINGS_REUSED.join(&reused.to_string()));
         }
+        self.add_to_trinfo(path, &lines)
+    }
+
+    /// Adds lines to the trinfo.
+    fn add_to_trinfo(&mut self, path: &Path, lines: &str) -> io::Result<()> {
         if lines.is_empty() {
             return Ok(());
         }
+        let file = self.open(path)?;
         let size = file.metadata()?.len();
         let at = end_of_lines(&file, size)?;
         if at > size {

@@ -234,7 +234,7 @@ fn losses_without_a_loss_record_are_reported() {
     assert_eq!(inputs.unreported_losses(), [(1, 8)]);
     assert_eq!(inputs.missing_newest(), [(1, Some(vec![5]))]);
     let result = recover_trbuf(&trace.path(TRBUF), &mut RealFileOperations, &diagnostics).unwrap();
-    assert_eq!(result, Some(RecoveryResult { pid: 1, records: 0, files: 0, removed: true }));
+    assert_eq!(result, Some(RecoveryResult { pid: 1, records: 1, files: 1, removed: true }));
     assert!(!diagnostics.has_damage());
 }
 

@@ -14,6 +14,7 @@ use spec::record::RECORD_LEN_MAX;
 
 use crate::trace::buffers::slots::read_up_to;
 use crate::trace::buffers::spare::{self, SpareContents};
+use crate::trace::counted_losses::CountedLosses;
 use crate::trace::file_handle::{self, read_info};
 use crate::trace::file_names::{FileGroup, ProcessFiles, is_subdirectory, split_name};
 use crate::trace::host_view::HostView;
@@ -262,13 +263,11 @@ impl ProcessInfo {
     /// Takes values from a trinfo. An exec appends to the file, so the last value counts.
     fn read(&mut self, path: &Path) {
         let Ok(text) = read_info(path) else { return };
-        let (mut incomplete, mut lost_before) = (0, 0);
+        let (mut incomplete, mut losses) = (0, CountedLosses::after(self.lost));
         for (key, value) in info::lines(&text) {
             let number = || std::str::from_utf8(value).ok()?.parse::<u32>().ok();
+            losses.add_line(key, value);
             match key {
-                // Another program begins, and its own count.
-                b"format" => lost_before = self.lost,
-                b"lost" => self.lost = lost_before + u64::from(number().unwrap_or(0)),
                 b"pid" => self.pid = number().unwrap_or(self.pid),
                 b"ppid" => self.parent = number().unwrap_or(0),
                 b"forked_from" => self.forked_from = number().unwrap_or(0),
@@ -291,6 +290,7 @@ impl ProcessInfo {
                 _ => {}
             }
         }
+        self.lost = losses.in_all();
         if incomplete > 0 {
             self.notes.push(format!("{incomplete} of its threads' rings overwrote older records"));
         }

@@ -81,13 +81,14 @@ impl RecordedProcess {
         for path in process.info_paths() {
             if let Ok(text) = read_info(&path) {
                 recorded.add_text(&text);
-                recorded.knowledge.lacks_settings &= text.is_empty();
+                // A recovery may have written what it knew into one of its own.
+                recorded.knowledge.lacks_settings &= info::value(&text, "format").is_none();
             }
             let Ok(completeness) = read_trinfo(&path) else { continue };
             let threads = completeness.threads.iter().map(|thread| thread.from.saturating_add_signed(process.shift));
-            // Nothing shows when threads whose rings were used again ended.
-            let reused = (completeness.reused > 0).then_some(u64::MAX);
-            let from = threads.chain(reused).max().unwrap_or(0);
+            // Nothing shows when threads whose rings were used again ended, nor when records were lost that no record counts.
+            let is_unknown = completeness.reused > 0 || completeness.uncounted > 0;
+            let from = threads.chain(is_unknown.then_some(u64::MAX)).max().unwrap_or(0);
             recorded.knowledge.complete_from = recorded.knowledge.complete_from.max(from);
         }
         recorded
@@ -252,6 +253,19 @@ mod tests {
         let ring = "each thread's ring has room for 65536 bytes of records (THR_TRACE_RING)";
         let overwritten = "1 of its threads' rings overwrote older records";
         assert_eq!(reasons("complete_from 1 0000000005.000000009\n"), [overwritten, ring]);
+    }
+
+    #[test]
+    fn a_process_is_never_complete_of_whose_lost_records_nobody_knows_when_they_were_made() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("tr.0000001.001"), "").unwrap();
+        let complete_from = |text: &str| {
+            std::fs::write(directory.path().join("trinfo.0000001"), format!("format 1\npid 1\n{text}")).unwrap();
+            let processes = crate::report::process_info::processes_in_directory(directory.path());
+            RecordedProcess::read(&processes[0]).knowledge.complete_from
+        };
+        assert_eq!(complete_from("lost 9\n"), 0, "loss records say when");
+        assert_eq!(complete_from("lost 9\nuncounted 2\n"), u64::MAX);
     }
 
     #[test]

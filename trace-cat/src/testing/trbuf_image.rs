@@ -4,8 +4,8 @@ use std::mem::offset_of;
 use std::ops::Range;
 
 use spec::buffer::{
-    FileEntry, Header, IN_FLIGHT_EVENT_AT, MAGIC, PAGE, REGION_OFFSETS, SLOTS_OFFSET, SlotHeader, SlotLayout, VERSION,
-    pack_range, region_word_offsets,
+    CONTROL_OFFSET, ControlWords, FileEntry, Header, IN_FLIGHT_EVENT_AT, MAGIC, PAGE, REGION_OFFSETS, SLOTS_OFFSET,
+    SlotHeader, SlotLayout, VERSION, pack_range, region_word_offsets,
 };
 use spec::id;
 
@@ -134,5 +134,11 @@ impl TrbufImage {
         let at = self.slot_offset(slot);
         self.put(at + offset_of!(SlotHeader, lost), &records.to_le_bytes());
         self.put(at + offset_of!(SlotHeader, cause), &cause.to_le_bytes());
+    }
+
+    /// Sets how many records the process has lost, and how many of these of threads without a slot.
+    pub fn set_all_lost(&mut self, records: u64, without_slot: u64) {
+        self.put(CONTROL_OFFSET + offset_of!(ControlWords, lost), &records.to_le_bytes());
+        self.put(CONTROL_OFFSET + offset_of!(ControlWords, lost_without_slot), &without_slot.to_le_bytes());
     }
 }

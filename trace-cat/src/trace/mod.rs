@@ -6,6 +6,7 @@
 //! times are where. If the directories are of several `hosts`, texts are read through a `host_view`.
 
 pub mod buffers;
+pub mod counted_losses;
 pub mod file_handle;
 pub mod file_names;
 pub mod host_clock;

@@ -9,10 +9,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use log::info;
-use spec::info::RINGS_REUSED;
+use spec::info::{self, RINGS_REUSED, UNCOUNTED_KEY};
 use spec::names::{FileName, LWP_MASK};
 
 use super::buffers::complete_from::{CompleteFrom, raw};
+use super::counted_losses::{CountedLosses, number};
 use super::file_handle::open_if_present;
 use super::file_names::ProcessFiles;
 use crate::support::diagnostics::{Diagnostics, reason};
@@ -28,6 +29,10 @@ pub struct TrinfoCompleteness {
     pub threads: Vec<CompleteFrom>,
     /// How many threads' rings were reused.
     pub reused: u64,
+    /// How many records were lost.
+    pub losses: CountedLosses,
+    /// How many of these no loss record counts: nobody knows of which threads.
+    pub uncounted: u64,
 }
 
 /// Reads the trinfo at `path`. A trinfo that does not exist holds nothing.
@@ -45,6 +50,12 @@ pub fn read_trinfo(path: &Path) -> io::Result<TrinfoCompleteness> {
                 completeness.threads.extend(CompleteFrom::parse(line));
                 // A process writes the note once for each program that it executes, with what the earlier ones have counted.
                 completeness.reused = completeness.reused.max(reused(line).unwrap_or(0));
+                for (key, value) in info::lines(line) {
+                    completeness.losses.add_line(key, value);
+                    if key == UNCOUNTED_KEY.as_bytes() {
+                        completeness.uncounted = completeness.uncounted.max(number(value));
+                    }
+                }
             }
             None => drop(reader.skip_until(b'\n')?),
         }
@@ -193,14 +204,21 @@ mod tests {
             &note("14"),
             &note("4294967295"),
             &note("x"),
+            "uncounted 3\nuncounted 2\nlost 9\nformat 1\nlost 4\n",
             &thread(2).line(),
             &thread(3).line()[..36],
         ];
         fs::write(&path, lines.concat()).unwrap();
         assert_eq!(
             read_trinfo(&path).unwrap(),
-            TrinfoCompleteness { threads: vec![thread(1), thread(2)], reused: 4_294_967_295 }
+            TrinfoCompleteness {
+                threads: vec![thread(1), thread(2)],
+                reused: 4_294_967_295,
+                losses: read_trinfo(&path).unwrap().losses,
+                uncounted: 3
+            }
         );
+        assert_eq!(read_trinfo(&path).unwrap().losses.in_all(), 13);
         fs::write(&path, long).unwrap();
         assert_eq!(read_trinfo(&path).unwrap(), TrinfoCompleteness::default());
         assert!(read_trinfo(directory.path()).is_err());

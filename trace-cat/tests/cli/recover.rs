@@ -135,3 +135,39 @@ fn of_several_at_once_one_recovers() {
         assert_recovered(directory.path(), &files, &format!("round {round}"));
     }
 }
+
+/// A process was killed after it had lost records of a thread that holds a lock, so that nobody knows whether there is a deadlock.
+#[test]
+fn that_records_were_lost_is_known_after_recovery() {
+    for without_slot in [0, 9] {
+        let directory = tempfile::tempdir().unwrap();
+        let line = |time: u32, lwp: u32, rest: &str| {
+            format!("1795174740:{time:09}:{lwp:07}:0000001:0x{lwp:012x}:{rest}:0:0:0\n")
+        };
+        let lines = |lwp: u32, own: &str| {
+            line(10 + lwp, lwp, &format!("02:02:1:{own}:0")) + &line(10 + lwp, lwp, "02:02:2:0:0")
+        };
+        let mut image = TrbufImage::with_text(1, &lines(1, "0x10"));
+        let second = image.add_slot(2);
+        image.put_text(second, 0, &lines(2, "0x20"));
+        if without_slot == 0 {
+            image.set_lost(second, 9, libc::EDQUOT as u32);
+        }
+        image.set_all_lost(9 - without_slot, without_slot);
+        fs::write(directory.path().join(TRBUF), &image.bytes).unwrap();
+        fs::write(directory.path().join("trinfo.0000001"), "format 1\npid 1\nlevel all\nevents all\n").unwrap();
+        let report = || {
+            let output = run(directory.path(), &["report", "--fail-if", "deadlocks > 0", "."]);
+            let page = String::from_utf8_lossy(&output.stdout).into_owned();
+            let missing = page.lines().find(|line| line.starts_with("missing")).map(str::to_owned);
+            (output.status.code(), missing)
+        };
+        let lost = (Some(2), Some("missing     process 1: 9 records were lost".to_owned()));
+        assert_eq!(report(), lost, "{without_slot}");
+        for _ in 0..2 {
+            run(directory.path(), &["--recover", "."]);
+            assert!(!directory.path().join(TRBUF).exists());
+            assert_eq!(report(), lost, "{without_slot}: after recovery");
+        }
+    }
+}
