@@ -4,12 +4,19 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FutexLock {
     /// A function of a library's, or all that begin with this name. Names are as compilers write them in full, without the angle
-    /// brackets around a type; a version in the path, as Abseil has one, is left out.
+    /// brackets around a type (`a::B<true>::c` is `a::Btrue::c`); a version in the path, as Abseil has one, is left out.
     pub function: &'static str,
     /// What the lock is called.
     pub name: &'static str,
     /// What its waiters wait for.
     pub word: WaitedWord,
+}
+
+impl FutexLock {
+    /// Whether both are functions of one kind of lock that wait for the same word of it.
+    pub fn is_same_lock(&self, other: &FutexLock) -> bool {
+        (self.name, self.word) == (other.name, other.word)
+    }
 }
 
 /// What the word that a thread waits for is to the lock.
@@ -40,7 +47,7 @@ const fn queued(function: &'static str, name: &'static str) -> FutexLock {
 
 /// The known locks.
 #[rustfmt::skip]
-pub static FUTEX_LOCKS: [FutexLock; 22] = [
+pub static FUTEX_LOCKS: [FutexLock; 28] = [
     // Rust's standard library. Who waits to write waits for the second word of the lock.
     lock("std::sys::sync::mutex::futex::Mutex::lock_contended", "std Mutex"),
     lock("std::sys::sync::rwlock::futex::RwLock::read_contended", "std RwLock"),
@@ -70,6 +77,17 @@ pub static FUTEX_LOCKS: [FutexLock; 22] = [
     queued("tbb::detail::d1::mutex::lock", "tbb mutex"),
     queued("tbb::detail::d1::rw_mutex::lock", "tbb rw_mutex"),
     queued("tbb::detail::d1::rw_mutex::upgrade", "tbb rw_mutex"),
+    // InnoDB, in MariaDB (storage/innobase/sync/srw_lock.cc, include/srw_lock.h): a srw_mutex_impl<bool> is one word. An
+    // ssux_lock_impl<bool> begins with such a mutex, which writers have; behind it is `readers`, for which the writer that has the mutex
+    // waits until the last reader has left.
+    lock("srw_mutex_impltrue::wait_and_lock", "InnoDB latch"),
+    lock("srw_mutex_implfalse::wait_and_lock", "InnoDB latch"),
+    at(4, lock("ssux_lock_impltrue::wr_wait", "InnoDB latch")),
+    at(4, lock("ssux_lock_implfalse::wr_wait", "InnoDB latch")),
+    // Who waits to read waits for the mutex, too: in older versions by locking it, in newer ones for its word. It wakes all others as
+    // soon as it may read: such a wake-up is no release, but comes right behind one.
+    lock("ssux_lock_impltrue::rd_wait", "InnoDB latch"),
+    lock("ssux_lock_implfalse::rd_wait", "InnoDB latch"),
 ];
 
 /// A word that is locked with FUTEX_LOCK_PI, by whatever function.
@@ -89,7 +107,7 @@ pub static FUTEX_CONDITIONS: [&str; 3] =
 /// What the names of functions begin with that may be between one of these and the call: those of the same libraries, and their
 /// modules where functions have no names.
 #[rustfmt::skip]
-pub static FUTEX_LIBRARIES: [&str; 11] = [
+pub static FUTEX_LIBRARIES: [&str; 13] = [
     "std::", "core::", "parking_lot::", "parking_lot_core::", "lock_api::", "absl::", "AbslInternal", "libabsl_", "tbb::",
-    "libtbb.so", "__cxa_guard_acquire",
+    "libtbb.so", "__cxa_guard_acquire", "srw_mutex_impl", "ssux_lock_impl",
 ];

@@ -255,3 +255,34 @@ fn one_tbb() {
     assert_eq!(output.stdout_text(), "mutex 1000\nspin_mutex 1000\nqueuing_mutex 1000\n");
     timeline(&loops, Threads::End);
 }
+
+/// The locks of InnoDB are known by their functions, with debug information and by symbols alone: the words of a lock have its name,
+/// whoever waits for them.
+#[test]
+fn innodb() {
+    for flags in [&["-O2", "-g"][..], &["-O2", "-g0"]] {
+        let program = Program::with_flags("real_programs/innodb_latches.cpp", flags);
+        all_are_woken(&program, 4);
+        let test = TestDirectory::new("innodb");
+        test.traced(&program).env("THR_TRACE_DETAIL", "1").run().exited(0);
+        let document = report(&test, &[]);
+        let objects = document["objects"].as_array().unwrap().iter().filter(|object| object["kind"] == "futex");
+        let futexes: Vec<&Value> = objects.collect();
+        assert_eq!(futexes.len(), 3, "{flags:?}: {futexes:#?}");
+        for futex in &futexes {
+            // Where threads have waited for a lock, who held it is known.
+            assert!(futex["lock"] == "InnoDB latch" && futex["blamed"].is_array(), "{flags:?}: {futex:#}");
+        }
+        let waits: u64 = futexes.iter().map(|futex| futex["waits"].as_u64().unwrap()).sum();
+        assert_eq!(waits, 4, "{flags:?}: {futexes:#?}");
+    }
+    // A site is where a lock is taken.
+    let test = TestDirectory::new("innodb-stacks");
+    let program = Program::with_flags("real_programs/innodb_latches.cpp", &["-O2", "-g"]);
+    test.traced(program).env("THR_TRACE_STACK", "64").run().exited(0);
+    let document = report(&test, &[]);
+    let sites = document["sites"].as_array().unwrap().iter().filter(|site| site["contention"].as_u64() > Some(0));
+    let names: Vec<&str> = sites.map(|site| site["site"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+    assert!(names.iter().all(|name| name.contains("main") && name.contains("innodb_latches.cpp:")), "{names:?}");
+}

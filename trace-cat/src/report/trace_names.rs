@@ -232,6 +232,10 @@ mod tests {
             ("absl::debian3::Mutex::LockSlow", "absl Mutex"),
             ("tbb::detail::d1::rw_mutex::lock_shared", "tbb rw_mutex"),
             ("__cxa_guard_acquire", "static variable's guard"),
+            ("srw_mutex_impl<true>::wait_and_lock", "InnoDB latch"),
+            ("srw_mutex_impl<false>::wait_and_lock", "InnoDB latch"),
+            ("ssux_lock_impl<true>::rd_wait", "InnoDB latch"),
+            ("ssux_lock_impl<false>::wr_wait", "InnoDB latch"),
         ] {
             assert_eq!(name(function), Some(expected), "{function}");
         }

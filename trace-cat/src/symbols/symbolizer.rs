@@ -17,9 +17,9 @@ use super::symbol_table::SymbolTable;
 /// Where distributions put separate debug files.
 const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
 
-/// Functions that do not name a site unless nothing else does: what the headers of C++, the libraries of Rust, and those that
-/// have locks put between the program and the call.
-const LIBRARY_FUNCTIONS: [&str; 22] = [
+/// Functions that do not name a site unless nothing else does: what the headers of C++, the libraries of Rust, those that have
+/// locks, and InnoDB's locks put between the program and the call.
+const LIBRARY_FUNCTIONS: [&str; 26] = [
     "execute_native_thread_routine",
     "std::*",
     "__gthread*",
@@ -42,6 +42,10 @@ const LIBRARY_FUNCTIONS: [&str; 22] = [
     "tokio::loom::*",
     "absl::*",
     "tbb::*",
+    "srw_mutex_impl<*",
+    "srw_lock_impl<*",
+    "ssux_lock_impl<*",
+    "ssux_lock::*",
 ];
 
 /// Where the sources of these functions are: the headers of C++, and the libraries of Rust.

@@ -206,6 +206,18 @@ mod tests {
     }
 
     #[test]
+    fn a_word_has_the_name_of_its_lock_whichever_function_of_that_waits() {
+        let lock = |function: &str| FUTEX_LOCKS.iter().find(|lock| lock.function == function);
+        let mut word = ObjectState::new(0, 64, 1, ObjectKind::Futex, 0);
+        word.note_futex_lock(lock("srw_mutex_impltrue::wait_and_lock"));
+        word.note_futex_lock(lock("ssux_lock_impltrue::rd_wait"));
+        assert_eq!(word.kind_name(), "InnoDB latch");
+        // This one is for the second word of a lock.
+        word.note_futex_lock(lock("ssux_lock_impltrue::wr_wait"));
+        assert_eq!(word.kind_name(), "futex");
+    }
+
+    #[test]
     fn all_views_know_them() {
         let drawn = |analysis: &Analysis| -> Vec<(u64, u64, bool, Option<u32>)> {
             let waits = analysis.timeline.iter().flatten().filter_map(|event| match event {

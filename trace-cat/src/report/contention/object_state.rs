@@ -136,7 +136,7 @@ impl ObjectState {
     pub fn note_futex_lock(&mut self, lock: Option<&'static FutexLock>) {
         let known = self.futex_lock.get_or_insert(lock);
         // One word may serve several locks and conditions.
-        *known = known.filter(|known| Some(*known) == lock);
+        *known = known.filter(|known| lock.is_some_and(|lock| known.is_same_lock(lock)));
     }
 
     /// What the object is called: the lock that it is known to be, or else its kind.
