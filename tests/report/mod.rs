@@ -1,5 +1,6 @@
 //! `trace-cat report`: programs whose waits, holders and deadlocks are known.
 
+mod futex_waiters;
 mod names;
 mod stacks;
 mod wrong;

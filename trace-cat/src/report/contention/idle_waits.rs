@@ -5,7 +5,6 @@ use super::holds::{FinishedWait, Knowledge, Release, WATCH};
 use super::locks::EOWNERDEAD;
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind;
-
 use super::tables::OngoingCall;
 use super::wait_shares::{Holder, WaitShares};
 use super::wakeups::{IdleWait, Waker, Wakeup};
@@ -126,6 +125,10 @@ impl Analysis {
         let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
         if kind == ObjectKind::Futex {
             self.note_futex_wake(object, thread, record.time);
+            if self.is_counting {
+                let is_waiter = self.threads[thread as usize].waited_words.contains(object);
+                self.objects[object as usize].wakeups.waiter_wakes.wake(is_waiter);
+            }
         }
         let queue = &mut self.objects[object as usize].wakeups;
         queue.has_posts |= kind == ObjectKind::Sema;
@@ -218,11 +221,23 @@ impl Analysis {
             let waker = self.known_waker(thread, entry, wakeup.map(Waker::from));
             let has_timed_out = rval == libc::ETIMEDOUT as u64;
             let place = WaitPlace { has_timed_out, ..WaitPlace::new(thread, site, entry) };
+            self.note_idle_futex_wait(object, thread, site);
             self.account_idleness(Some(object), record.time, 0, place, waker);
             self.end_wait(place, record.time, waker);
         }
         self.expire_wakeups(object);
         moved_to.into_iter().for_each(|target| self.expire_wakeups(target));
+    }
+
+    /// Takes the end of a wait at a site, if it was for a futex and is idleness.
+    fn note_idle_futex_wait(&mut self, object: u32, thread: u32, site: u32) {
+        let is_futex = self.objects[object as usize].kind == ObjectKind::Futex;
+        if is_futex && self.futex_lock_at(object, site).is_none() {
+            self.threads[thread as usize].waited_words.add(object);
+            if self.is_counting && self.is_selected(thread, Some(object)) {
+                self.objects[object as usize].wakeups.waiter_wakes.end_wait(thread);
+            }
+        }
     }
 
     /// Takes that a thread got a semaphore without waiting, if it did not fail.

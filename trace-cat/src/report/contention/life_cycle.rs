@@ -11,6 +11,7 @@ use super::tables::{
 };
 use super::timeline_event::TimelineEvent;
 use super::wait_shares::Holder;
+use super::waiter_wakes::WaitedWords;
 use crate::report::critical_path::WaitEnd;
 use crate::symbols::CodeMaps;
 
@@ -102,6 +103,7 @@ impl Analysis {
             open: Vec::new(),
             holds: Vec::new(),
             lock_wait_end: 0,
+            waited_words: WaitedWords::NONE,
             contention: 0,
             idleness: 0,
             waits: 0,

@@ -79,6 +79,7 @@ mod wait_graph;
 mod wait_nodes;
 mod wait_selection;
 mod wait_shares;
+mod waiter_wakes;
 mod wakeups;
 
 pub use analysis::Analysis;
@@ -98,6 +99,7 @@ pub use wait_blocks::{WaitBlock, WaitBlocks};
 pub use wait_graph::{BlockedThread, ChainEnd, WaitGraph};
 pub use wait_selection::WaitSelection;
 pub use wait_shares::{Holder, WaitShares};
+pub use waiter_wakes::WaiterWakes;
 
 #[cfg(test)]
 mod analysis_tests;
@@ -141,3 +143,5 @@ pub mod random_threads;
 mod rare_call_tests;
 #[cfg(test)]
 mod wait_graph_tests;
+#[cfg(test)]
+mod waiter_wakes_tests;

@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use super::futex_state::FutexCall;
 use super::holds::Knowledge;
 use super::object_state::ObjectKind;
+use super::waiter_wakes::WaitedWords;
 use super::wakeups::Waker;
 
 /// A program that a process executes: an exec begins another.
@@ -182,6 +183,8 @@ pub struct ThreadState {
     pub holds: Vec<u32>,
     /// When it last returned from a wait for a lock by a word of its own.
     pub lock_wait_end: u64,
+    /// The futexes that it has waited for, without those of known locks.
+    pub waited_words: WaitedWords,
     pub contention: u64,
     pub idleness: u64,
     pub waits: u64,

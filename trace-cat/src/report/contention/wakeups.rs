@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
 use super::holds::Knowledge;
+use super::waiter_wakes::WaiterWakes;
 
 /// A signal, broadcast, post or wake-up that threads waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +98,8 @@ pub struct WakeupQueue {
     pub has_posts: bool,
     /// The last that arrived at a barrier.
     pub last_arrival: Option<Waker>,
+    /// Of a futex: whether its waiters wake each other.
+    pub waiter_wakes: WaiterWakes,
 }
 
 impl Default for WakeupQueue {
@@ -114,6 +117,7 @@ impl WakeupQueue {
         round: None,
         has_posts: false,
         last_arrival: None,
+        waiter_wakes: WaiterWakes::NONE,
     };
 
     /// Whether nobody waits, and no wake-up is left.

@@ -10,6 +10,7 @@ mod findings;
 mod findings_text;
 mod html;
 mod limits;
+mod lock_like_futexes;
 mod missing_names;
 mod missing_records;
 mod misuse_text;

@@ -36,6 +36,7 @@ impl Document<'_> {
             })
         });
         let wasted = object.kind == ObjectKind::Cond && !only_blocked;
+        let wakes = self.view.waiter_wakes(object);
         let mut entry = json!({
             "object": self.view.object_name(index),
             "pid": self.view.pid(object.process),
@@ -60,6 +61,9 @@ impl Document<'_> {
             "unknown": has_blame.then_some(figures.unknown),
             "blamed": has_blame.then_some(blamed),
             "wakers": wakers.collect::<Vec<Value>>(),
+            "wakes": wakes.map(|wakes| wakes.wakes),
+            "wakes_by_waiters": wakes.map(|wakes| wakes.by_waiters),
+            "like_lock": wakes.map(|_| self.view.is_like_lock(object)),
             "wasted_signals": wasted.then_some(figures.wasted_signals),
             "worst": worst.collect::<Vec<Value>>(),
         });

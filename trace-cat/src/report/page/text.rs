@@ -1,6 +1,7 @@
 //! The report as a page of text, 100 columns wide.
 
 use super::findings_text;
+use super::lock_like_futexes::append_lock_like;
 use super::missing_records::missing_records;
 use super::object_rows::ObjectRow;
 use super::path_summary::append_paragraph;
@@ -66,6 +67,7 @@ fn figures(view: &ReportView, options: &PageOptions, text: &mut String) {
             percent(idleness, lives)
         );
     }
+    append_lock_like(view, &options.paths, text);
     findings_text::append_findings(view, options.top, text);
     let rows = view.rows_of_lives();
     tables::objects(view, &rows, options.top, text);

@@ -48,7 +48,9 @@ function timeOfThreads() {
     ["other", other, `other ${duration(other)}, ${share(other, lives)}`, idleness === null ? "computing, or waiting for something else" : "computing, or waiting for something that is not recorded"],
   ].filter(([, size]) => size !== null);
   const legend = parts.map(([kind, , text, meaning]) => make("li", {}, swatch(kind), `${text}: ${meaning}`));
-  section("time", "Time of all threads", null, bar(lives, parts), make("ul", { class: "legend" }, legend));
+  const like = report.objects.filter((object) => object.like_lock).sort((one, other) => other.waited - one.waited).slice(0, 3);
+  const notes = like.map((object) => make("li", {}, make("strong", {}, objectLabel(object.object)), `: ${plural(object.waits, "wait")}, ${duration(object.waited)}, counted as idleness; its waiters wake each other as those of a lock do`));
+  section("time", "Time of all threads", null, bar(lives, parts), make("ul", { class: "legend" }, legend), notes.length ? make("ul", {}, notes) : null);
 }
 
 function wrongs() {
