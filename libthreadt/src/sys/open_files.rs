@@ -18,7 +18,7 @@ use super::file_notes::{
     NONE, NOTES, NOTES_MAX, Note, NoteOrNone, OPENING, PLACES, UNNOTED, USED, known_number, used_notes,
 };
 use super::hold::Holder;
-use super::opened_before::{greatest_number, used_numbers};
+use super::opened_before::{greatest_number, has_opened, used_numbers};
 use super::process::{process_id, thread_exists};
 use super::time::sleep;
 
@@ -104,7 +104,9 @@ impl Note {
         let mut certain = true;
         for number in numbers {
             let openings = openings(wanted);
-            let Some(inode) = marked_inode(number).filter(|inode| wanted == 0 || wanted == *inode) else { continue };
+            // A program may give its own files such flags. Where it is not known which file was being opened it may be none.
+            let may_be_it = |inode: &u64| if wanted == 0 { has_opened(*inode) } else { wanted == *inode };
+            let Some(inode) = marked_inode(number).filter(may_be_it) else { continue };
             if self.others().any(|other| other.known_number() == Some(number) && !has_another(other, inode)) {
                 // The other one's may be a number of another table.
                 certain &= !descriptor_table::may_differ();

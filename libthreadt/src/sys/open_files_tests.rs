@@ -136,3 +136,35 @@ fn files_that_several_jumps_have_left_are_closed() {
     }
     panic!("still open");
 }
+
+/// The program's own file has the flags that the library gives, and a number that the library has had.
+#[test]
+fn a_file_of_the_programs_is_not_taken_for_one_that_was_left() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = CString::new(file.path().as_os_str().as_bytes()).unwrap();
+    let lwp = thread_id();
+    // A child, so that other tests do not meet its file, nor it their notes.
+    // SAFETY: the child makes system calls.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        close_inherited(lwp, thread_id(), Some(stack_pointer()), Some(false));
+        // SAFETY: the path is NUL-terminated.
+        let number = unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC | MARK) };
+        add_number(number);
+        begin_and_leave();
+        close_abandoned(thread_id(), Some(stack_pointer()));
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(if is_marked(number) { 7 } else { 8 }) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child of this test.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!(libc::WEXITSTATUS(status), 7);
+}
+
+/// A jump has left the function before it could open the file, of which nothing is known.
+#[inline(never)]
+fn begin_and_leave() {
+    let room = std::hint::black_box([0u8; 8192]);
+    assert!(Note::begin(thread_id(), stack_pointer(), 0).is_some() && std::hint::black_box(&room)[0] == 0);
+}

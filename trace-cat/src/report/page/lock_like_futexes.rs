@@ -45,7 +45,7 @@ pub fn append_lock_like(view: &ReportView, paths: &str, text: &mut String) {
     let futexes = view.lock_like_futexes();
     for (index, futex) in futexes.iter().take(LINES_MAX).map(|index| view.object(*index)).enumerate() {
         let label = view.object_label(futexes[index]);
-        let (waits, idleness) = (futex.wakeups.waiter_wakes.waits, duration_text(futex.figures.idleness));
+        let (waits, idleness) = (futex.figures.wait.count(), duration_text(futex.figures.idleness));
         *text += if index == 0 { "lock-like   " } else { "            " };
         *text += &format!("{label}: {waits} waits, {idleness}, counted as idleness;\n");
         *text += "            its waiters wake each other as those of a lock do\n";
@@ -102,6 +102,8 @@ mod tests {
                     trace-cat report --by site --object 0x1 DIR\n";
         assert_eq!(lines(&turns(1, 120, 10)), line);
         assert_eq!(lines(&turns(1, 120, 9)), line);
+        let open = turns(1, 120, 10) + "99000:1:10:01:1:0x1:137:2:0:0x1500\n";
+        assert_eq!(lines(&open), line.replace("120 waits", "121 waits"), "as the tables count them");
         assert_eq!(lines(&turns(1, 120, 7)), "");
         assert_eq!(lines(&turns(1, 120, 0)), "", "a queue, whose workers wake nobody");
         assert_eq!(lines(&turns(1, 90, 10)), "", "too few to know");
