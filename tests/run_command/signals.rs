@@ -1,6 +1,7 @@
 //! Signals that are sent to trace-cat, to its group, or by a terminal.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::super::harness::{Program, TestDirectory};
 use super::{script, started};
@@ -55,6 +56,35 @@ fn what_a_process_sends_to_the_group_reaches_the_program_once() {
     let output = running.wait();
     output.exited(9);
     assert!(output.stdout_text().ends_with("signal 20\nend\n"), "{}", output.stdout_text());
+}
+
+/// The process that shows trace-cat which signals were for the group is slow: of two it has one pending.
+#[test]
+fn two_signals_to_the_group_that_are_pending_as_one_are_not_forwarded() {
+    let test = TestDirectory::new("run-slow-witness");
+    let mut running = started(&test).arg(counts()).spawn();
+    running.wait_for("ready");
+    let children = format!("/proc/{0}/task/{0}/children", running.pid());
+    let children = std::fs::read_to_string(children).unwrap();
+    let is_witness = |pid: &libc::pid_t| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "trace-cat")
+    };
+    let witness = children.split_whitespace().map(|pid| pid.parse().unwrap()).find(is_witness).unwrap();
+    // SAFETY: kill takes no pointers, and the process is a child of the running trace-cat's.
+    let send = |signal: libc::c_int| assert_eq!(unsafe { libc::kill(witness, signal) }, 0);
+    send(libc::SIGSTOP);
+    for number in 1..=2 {
+        running.signal_group(libc::SIGUSR1);
+        running.wait_for(&format!("signal {number}\n"));
+        // By then trace-cat has asked.
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    send(libc::SIGCONT);
+    std::thread::sleep(Duration::from_millis(200));
+    running.signal(libc::SIGUSR2);
+    let output = running.wait();
+    output.exited(9);
+    assert_eq!(output.stdout_text(), "ready\nsignal 1\nsignal 2\nend\n");
 }
 
 /// `timeout` sends the signal to trace-cat, and then to the group.

@@ -205,7 +205,12 @@ extern "C" fn forward(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void)
             take_pending(signal);
         }
         // The witness is asked in each case, so that no signal stays pending there.
-        if !was_sent_to_group(witness, signal) && is_sent && child != 0 {
+        if was_sent_to_group(witness, signal) {
+            // Of one that came to the group before the witness could answer, that has taken both as one.
+            while take_pending(signal) {
+                was_sent_to_group(witness, signal);
+            }
+        } else if is_sent && child != 0 {
             libc::kill(child, signal);
         }
         *libc::__errno_location() = errno;

@@ -10,6 +10,7 @@ use rustix::process::geteuid;
 use super::new_files::{NewFiles, TraceFiles};
 use crate::options::{OutputFormat, RunOptions};
 use crate::support::diagnostics::Diagnostics;
+use crate::support::shell::quoted;
 use crate::trace::file_names::is_subdirectory;
 
 /// Reports where the trace is and how to read it, or why there may be none.
@@ -133,18 +134,6 @@ fn count<Number: PartialEq + From<u8> + std::fmt::Display>(number: Number, one: 
     format!("{number} {noun}")
 }
 
-/// A path as one word of a shell command.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+%@".contains(&byte);
-    // A leading dash would make the path an option.
-    let text = if text.starts_with('-') { format!("./{text}") } else { text };
-    match text.bytes().all(is_plain) && !text.is_empty() {
-        true => text,
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,16 +142,5 @@ mod tests {
     fn counts_have_their_noun() {
         assert_eq!(count(1usize, "file", "files"), "1 file");
         assert_eq!(count(0u64, "file", "files"), "0 files");
-    }
-
-    #[test]
-    fn a_quoted_path_is_one_word_for_a_shell() {
-        let paths = ["sort.thr.1", "it's", "''", "a b", "$HOME;`id`", "back\\slash", "-x", ""];
-        let expected =
-            ["sort.thr.1", r"'it'\''s'", r"''\'''\'''", "'a b'", "'$HOME;`id`'", r"'back\slash'", "./-x", "''"];
-        assert_eq!(paths.map(|path| quoted(Path::new(path))), expected);
-        let script = format!("printf '%s\\n' {}", expected.join(" "));
-        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), paths.join("\n").replace("\n-x", "\n./-x") + "\n");
     }
 }

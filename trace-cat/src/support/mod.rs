@@ -1,5 +1,5 @@
 //! What every layer uses: diagnostics, progress, errors, threads, temporary files, durations, local time,
-//! the monotonic clock, directories of outputs.
+//! the monotonic clock, words of commands, directories of outputs.
 
 pub mod diagnostics;
 pub mod duration;
@@ -10,5 +10,6 @@ pub mod local_time;
 pub mod monotonic_clock;
 pub mod output_directory;
 pub mod progress;
+pub mod shell;
 pub mod temporary_files;
 pub mod threads;

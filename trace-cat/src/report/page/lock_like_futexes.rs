@@ -44,7 +44,7 @@ impl ReportView<'_> {
 pub fn append_lock_like(view: &ReportView, paths: &str, text: &mut String) {
     let futexes = view.lock_like_futexes();
     for (index, futex) in futexes.iter().take(LINES_MAX).map(|index| view.object(*index)).enumerate() {
-        let label = view.object_label(futexes[index]);
+        let label = view.object_label(futexes[index]) + &view.process_suffix(futexes[index]);
         let (waits, idleness) = (futex.figures.wait.count(), duration_text(futex.figures.idleness));
         *text += if index == 0 { "lock-like   " } else { "            " };
         *text += &format!("{label}: {waits} waits, {idleness}, counted as idleness;\n");
@@ -55,9 +55,9 @@ pub fn append_lock_like(view: &ReportView, paths: &str, text: &mut String) {
         *text += &format!("            and {others} more such futexes\n");
     }
     if let Some(first) = futexes.first() {
-        let address = view.object(*first).address;
+        let object = view.object_option(*first);
         *text += "            where threads wait for the first one:\n";
-        *text += &format!("              trace-cat report --by site --object {address:#x} {paths}\n");
+        *text += &format!("              trace-cat report --by site {object} {paths}\n");
     }
 }
 
@@ -67,6 +67,7 @@ mod tests {
 
     use super::super::sample_view::{INFO, SampleView};
     use super::*;
+    use crate::report::contention::{AnalysisParts, NumericRecord};
 
     /// Threads 1 and 2 wait in turn for the futex at an address, and of ten wake-ups this many are by who waits there; the others are
     /// by thread 3.
@@ -109,6 +110,26 @@ mod tests {
         assert_eq!(lines(&turns(1, 90, 10)), "", "too few to know");
         let alone = turns(1, 240, 0).replace(":2:10:", ":1:10:").replace(":3:10:", ":1:10:");
         assert_eq!(lines(&alone), "", "one thread waits, as where each parks at a word of its own");
+    }
+
+    /// A forked child has its own at the same address.
+    #[test]
+    fn processes_have_their_own() {
+        let of_process = |pid: u32, lines: String| -> Vec<NumericRecord> {
+            let record = |line: &str| {
+                let [time, lwp, event] = line.splitn(3, ':').collect::<Vec<&str>>()[..] else { panic!("{line}") };
+                let lwp = 10 * pid + lwp.parse::<u32>().unwrap();
+                let line = format!("1795174740:{time:0>9}:{lwp:0>7}:{pid:0>7}:0x{lwp:0>12}:{event}\n");
+                NumericRecord::parse(line.as_bytes()).unwrap()
+            };
+            lines.lines().map(record).collect()
+        };
+        let mut records = [of_process(1, turns(1, 120, 10)), of_process(2, turns(1, 130, 10))].concat();
+        records.sort_by_key(|record| record.time);
+        let text = page(&SampleView::of_records(&records, INFO, AnalysisParts::ALL));
+        for expected in [" 0x1 of 2: 130 waits", " 0x1 of 1: 120 waits", "--by site -p 2 --object 0x1 DIR"] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
     }
 
     #[test]

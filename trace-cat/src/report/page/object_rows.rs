@@ -48,9 +48,7 @@ impl ObjectRow {
             Some(name) => view.names().object_label(first, Some(name)),
             None => view.object_label(first),
         };
-        if view.has_several_processes() {
-            label += &format!(" of {}", view.pid(view.object(first).process));
-        }
+        label += &view.process_suffix(first);
         if lives > 1 { format!("{label}, {lives} lives") } else { label }
     }
 }

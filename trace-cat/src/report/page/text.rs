@@ -123,9 +123,9 @@ fn missing(view: &ReportView, text: &mut String) {
 fn next_command(view: &ReportView, rows: &[ObjectRow], options: &PageOptions, text: &mut String) {
     let Some(worst) = rows.first() else { return };
     if worst.objects.iter().any(|index| view.object(*index).figures.wait.count() > 0) {
-        let (paths, object) = (&options.paths, view.object(worst.first()));
+        let (paths, object) = (&options.paths, view.object_option(worst.first()));
         *text += "\nThe waits for the first object, one by one:\n";
-        *text += &format!("  trace-cat -F text --blocked --object {:#x} {paths}\n", object.address);
+        *text += &format!("  trace-cat -F text --blocked {object} {paths}\n");
         *text += "Who waited for whom:\n";
         *text += &format!("  trace-cat report --by pair {paths}\n");
     }
