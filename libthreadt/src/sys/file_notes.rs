@@ -137,7 +137,7 @@ impl Note {
         self.inode.load(Relaxed)
     }
 
-    /// Makes `holder` the one that has it, where no other thread can.
+    /// Makes `holder` the one that has it, in a forked child.
     pub(super) fn hand_on(&self, holder: Holder) {
         self.holder.store(holder.word(), Relaxed);
     }
@@ -167,17 +167,17 @@ impl Note {
 
     /// Makes `heir` the holder of what was left behind; `false` if it was not, or another one has it.
     pub(super) fn adopt(&self, heir: Holder) -> bool {
-        let is_adopted = self.is_left_behind() && self.is_left_behind.swap(false, Acquire);
-        if is_adopted {
-            self.hand_on(heir);
-        }
-        is_adopted
+        let before = self.holder();
+        self.is_left_behind()
+            && self.is_left_behind.swap(false, Acquire)
+            && before.is_some_and(|before| self.take_over(before, heir))
     }
 
-    /// Makes the thread of the word `new` the holder in place of one that has gone. Only one can close what that has left: the next
-    /// thread may take the note as soon as it is free.
-    pub(super) fn take_over(&self, gone: Holder, new: u64) -> bool {
-        self.holder.compare_exchange(gone.word(), new, Acquire, Relaxed).is_ok()
+    /// Makes `heir` the holder in place of one that has gone. Only one can close what that has left: the next thread may take the note as
+    /// soon as it is free.
+    pub(super) fn take_over(&self, gone: Holder, heir: Holder) -> bool {
+        self.is_left_behind.store(false, Relaxed);
+        self.holder.compare_exchange(gone.word(), heir.word(), Acquire, Relaxed).is_ok()
     }
 
     pub(super) fn is_left_behind(&self) -> bool {

@@ -29,7 +29,7 @@ impl Note {
     /// Notes that the thread `lwp`, with its stack at `place`, is about to open a file with this inode number (0 if that
     /// is not known).
     pub fn begin(lwp: u32, place: usize, inode: u64) -> NoteOrNone {
-        let new = Holder::new(lwp, place).word();
+        let me = Holder::new(lwp, place);
         let notes = || (0..NOTES_MAX).map(|index| (lwp as usize % PLACES + index) % NOTES_MAX);
         // ORDERING: SeqCst, and so the count of the files without a note: see `file_size`.
         let take = |&index: &usize| {
@@ -37,14 +37,14 @@ impl Note {
             if word.load(Relaxed) & bit == 0 {
                 word.fetch_or(bit, SeqCst);
             }
-            NOTES[index % NOTES_MAX].holder.compare_exchange(0, new, SeqCst, Relaxed).is_ok()
+            NOTES[index % NOTES_MAX].holder.compare_exchange(0, me.word(), SeqCst, Relaxed).is_ok()
         };
         // Whether a thread has gone is asked only if no note is free: the answer takes system calls.
         let reclaim = |&index: &usize| {
             let note = &NOTES[index % NOTES_MAX];
             let holder = Holder::from_word(note.holder.load(Relaxed));
             let is_gone = |holder: Holder| holder.lwp() != lwp && holder.is_abandoned(lwp, place);
-            holder.is_none_or(|holder| is_gone(holder) && note.take_over(holder, new) && note.reclaim(&is_gone))
+            holder.is_none_or(|holder| is_gone(holder) && note.take_over(holder, me) && note.reclaim(&is_gone))
         };
         let free = notes().find(take).or_else(|| notes().find(|index| reclaim(index) && take(index)));
         if let Some(note) = free.map(|index| &NOTES[index % NOTES_MAX]) {

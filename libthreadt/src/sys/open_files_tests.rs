@@ -140,8 +140,8 @@ fn files_that_several_jumps_have_left_are_closed() {
 /// The program's own file has the flags that the library gives, and a number that the library has had.
 #[test]
 fn a_file_of_the_programs_is_not_taken_for_one_that_was_left() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let path = CString::new(file.path().as_os_str().as_bytes()).unwrap();
+    // Its inode number is none that a removed file of another test has had.
+    let path = c"Cargo.toml";
     let lwp = thread_id();
     // A child, so that other tests do not meet its file, nor it their notes.
     // SAFETY: the child makes system calls.
@@ -149,7 +149,7 @@ fn a_file_of_the_programs_is_not_taken_for_one_that_was_left() {
     if child == 0 {
         close_inherited(lwp, thread_id(), Some(stack_pointer()), Some(false));
         // SAFETY: the path is NUL-terminated.
-        let number = unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC | MARK) };
+        let number = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC | MARK) };
         add_number(number);
         begin_and_leave();
         close_abandoned(thread_id(), Some(stack_pointer()));

@@ -17,6 +17,25 @@ pub struct ObjectRow {
 /// What the lives of an object have in common: process, address, kind, and name, or else site.
 type LivesKey<'a> = (u32, u64, ObjectKind, Result<&'a str, u32>);
 
+impl ReportView<'_> {
+    /// The process of an object as a label has it, if there are others.
+    pub fn process_suffix(&self, index: u32) -> String {
+        if self.has_several_processes() {
+            format!(" of {}", self.pid(self.object(index).process))
+        } else {
+            String::new()
+        }
+    }
+
+    /// The options of commands that show an object.
+    pub fn object_option(&self, index: u32) -> String {
+        let object = self.object(index);
+        let process =
+            if self.has_several_processes() { format!("-p {} ", self.pid(object.process)) } else { String::new() };
+        format!("{process}--object {:#x}", object.address)
+    }
+}
+
 impl ObjectRow {
     /// The name in the source; with several lives, without the number of one.
     pub fn name<'a>(&self, view: &'a ReportView) -> Option<&'a str> {

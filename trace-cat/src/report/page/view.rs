@@ -260,23 +260,6 @@ impl<'a> ReportView<'a> {
         pids.any(|pid| Some(pid) != first)
     }
 
-    /// The process of an object as a label has it, if there are others.
-    pub fn process_suffix(&self, index: u32) -> String {
-        if self.has_several_processes() {
-            format!(" of {}", self.pid(self.object(index).process))
-        } else {
-            String::new()
-        }
-    }
-
-    /// The options of commands that show an object.
-    pub fn object_option(&self, index: u32) -> String {
-        let object = self.object(index);
-        let process =
-            if self.has_several_processes() { format!("-p {} ", self.pid(object.process)) } else { String::new() };
-        format!("{process}--object {:#x}", object.address)
-    }
-
     /// Kind, name and address of an object for people.
     pub fn object_label(&self, index: u32) -> String {
         self.names().object_label(index, self.source_name(index))
