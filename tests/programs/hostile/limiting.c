@@ -88,6 +88,8 @@ int main(int argc, char **argv) {
         CHECK(ulimit(UL_SETFSIZE, 1L << 40) == 1L << 40 && ulimit(UL_GETFSIZE) == 1L << 40);
         CHECK(setrlimit(RLIMIT_FSIZE, (void *)1) == -1 && prlimit(0, RLIMIT_FSIZE, (void *)1, NULL) == -1);
     } else {
+        // Without room for them no files are made, for good.
+        pairs(1);
         signal(SIGALRM, lower);
         struct itimerval often = {{0, 300}, {0, 300}};
         CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
