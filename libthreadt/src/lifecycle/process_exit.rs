@@ -7,11 +7,11 @@ use core::sync::atomic::Ordering::Relaxed;
 use spec::id;
 
 use super::final_flush::finish;
+use super::thread_end::own_slot;
 use crate::config::detail;
 use crate::first_use::{initialise_at_end, is_being_initialised};
 use crate::process_state::{self, PROCESS};
 use crate::recorder::records;
-use crate::storage::{Slot, thread_local};
 use crate::sys::stack_alignment::enter_aligned;
 use crate::{clock, recorder};
 
@@ -26,11 +26,8 @@ pub fn initialise_interrupted() {
 /// Records the process's end, asked for at `caller`; 0 if it was not.
 pub fn record_process_exit(status: c_int, caller: u64) {
     initialise_interrupted();
-    let has_left = |slot: &Slot| process_state::is_initialised() && slot.has_left_records();
-    if let Some(slot) = thread_local::own().filter(has_left)
-        && !process_state::is_vfork_child()
-    {
-        slot.end_left_records();
+    if let Some(slot) = own_slot() {
+        slot.end_left_records(|| !process_state::is_vfork_child());
     }
     if records(id::PROC_EXIT) && !process_state::is_vfork_child() {
         let columns = [i64::from(status) as u64, 0, 0, 0, detail(caller)];

@@ -14,7 +14,7 @@ use crate::sys::{close_abandoned, thread_id, user_dispatch};
 use crate::{clock, recorder};
 
 /// The thread's slot. What a child has that is not initialised is its parent's.
-fn own_slot() -> Option<Slot> {
+pub(super) fn own_slot() -> Option<Slot> {
     thread_local::own().filter(|_| process_state::is_initialised())
 }
 
@@ -34,7 +34,7 @@ pub fn end_by_unwinding() {
 /// the thread ends otherwise.
 pub fn record_thread_exit(status: u64, caller: u64) {
     if let Some(slot) = own_slot() {
-        slot.end_left_records();
+        slot.end_left_records(|| true);
     }
     if records(id::THR_EXIT) {
         recorder::put(&id::THR_EXIT_0, clock::now_fenced(), [status, 0, 0, 0, detail(caller)]);

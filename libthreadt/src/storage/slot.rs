@@ -248,20 +248,19 @@ impl Slot {
         self.in_progress.iter().any(|word| word.load(Relaxed) != 0)
     }
 
-    /// Whether jumps have left records or writes of the owner, or signal handlers have interrupted them.
-    pub fn has_left_records(self) -> bool {
-        let is_busy = self.in_progress.iter().all(|word| word.load(Relaxed) != 0);
-        is_busy || self.left_writes.is_left() || self.writer.load(Relaxed) == self.lwp.load(Relaxed)
-    }
-
-    /// Lets the owner, which is about to end, or to end the process, record that: what jumps have left of its records is in the way no
-    /// more, and what it has interrupted does not go on.
-    pub fn end_left_records(self) {
+    /// Lets the owner, which is about to end, or to end the process, record that: what jumps have left of its records and writes is in the
+    /// way no more, and what it has interrupted does not go on. `is_end` is asked if there is any.
+    pub fn end_left_records(self, is_end: impl FnOnce() -> bool) {
+        let is_full = self.in_progress.iter().all(|word| word.load(Relaxed) != 0);
+        let is_writer = self.writer.load(Relaxed) == self.lwp.load(Relaxed);
+        if !(is_full || is_writer || self.left_writes.is_left()) || !is_end() {
+            return;
+        }
         self.left_writes.note_done();
-        if self.in_progress.iter().all(|word| word.load(Relaxed) != 0) {
+        if is_full {
             self.in_progress.iter().for_each(|word| word.store(0, Relaxed));
         }
-        if self.writer.load(Relaxed) == self.lwp.load(Relaxed) {
+        if is_writer {
             // What was being written is noted, and is written again.
             self.release_writer();
         }

@@ -165,7 +165,7 @@ impl Note {
         self.is_left_behind.store(true, Release);
     }
 
-    /// Makes `heir` the holder of what was left behind; `false` if it was not, or another one has it.
+    /// Makes `heir` the holder if the last one has left the note behind; `false` if it has not, or another heir was quicker.
     pub(super) fn adopt(&self, heir: Holder) -> bool {
         let before = self.holder();
         self.is_left_behind()

@@ -6,8 +6,8 @@ use super::thread_word::thread_pointer;
 
 /// How often in a row a thread's judgements may be left by jumps. Then only each one of so many is begun: a program may try a call anew
 /// until it returns in time.
-pub(super) const LEFT_MAX: u32 = 30;
-pub(super) const SELDOM: u32 = 1024;
+const LEFT_MAX: u32 = 30;
+const SELDOM: u32 = 1024;
 
 /// How many judgements have been begun and not ended since [`end_judgements`], by threads with the same hash of their thread pointer.
 static UNFINISHED: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
@@ -26,7 +26,7 @@ pub(super) fn judged(uncertain: bool, judge: impl FnOnce() -> bool) -> bool {
     answer
 }
 
-pub(super) fn unfinished() -> &'static AtomicU32 {
+fn unfinished() -> &'static AtomicU32 {
     &UNFINISHED[hash_of_pointer(thread_pointer()) as usize >> 58]
 }
 

@@ -22,14 +22,12 @@ const PAUSE: i64 = 50_000;
 pub fn close_abandoned(lwp: u32, here: Option<usize>) {
     let is_left = |holder: Holder| holder.lwp() == lwp && here.is_none_or(|here| holder.is_abandoned(lwp, here));
     let is_own = |note: &Note| !note.is_left_behind() && note.holder().is_some_and(is_left);
-    let mut are_closed = close_those(&is_own, &is_left);
-    for _ in 0..TRIES {
-        if are_closed || here.is_some() {
-            break;
-        }
+    let close_own = || close_those(&is_own, &is_left);
+    let close_later = |_| {
         sleep(PAUSE);
-        are_closed = close_those(&is_own, &is_left);
-    }
+        close_own()
+    };
+    let are_closed = close_own() || here.is_none() && (0..TRIES).any(close_later);
     if here.is_none() && !are_closed {
         used_notes().filter(|note| is_own(note)).for_each(Note::leave_behind);
         HAVE_LEFT_BEHIND.store(true, Release);

@@ -90,7 +90,7 @@ pub fn sleeps_since_noted(lwp: u32) -> bool {
 
 /// What `/proc` shows of a thread.
 struct Observed {
-    /// The letter of what it does.
+    /// The letter of its state, `R` or `S` for example.
     state: u8,
     /// The processor time that it has used in user mode, nanoseconds.
     in_user_mode: u64,
