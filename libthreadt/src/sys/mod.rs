@@ -41,6 +41,7 @@ mod signals;
 pub mod stack;
 pub mod stack_alignment;
 pub mod standard_numbers;
+mod stat_line;
 mod thread_progress;
 pub mod thread_word;
 mod time;
@@ -78,6 +79,7 @@ pub use process::{
 };
 pub use process_name::process_name;
 pub use signals::BlockedSignals;
+pub use stat_line::stat_field;
 pub use time::{UnknownClockError, clock_gettime, read_pair, read_timespec, sleep, wait, wall_clock_error};
 
 /// Marks a place between two accesses that another thread, a signal handler or a reader of the files can observe. Tests

@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::decimal::decimal;
 use super::open::read_proc;
+use super::stat_line::stat_field;
 use super::time::time_used_by;
 
 /// How often in a row a thread has to be found asleep, without having used the processor, to be taken for one that does not go on.
@@ -111,12 +112,11 @@ impl Observed {
         Observed::in_stat(text.get(..length)?)
     }
 
-    /// By the text of `stat` (proc_pid_stat(5)): the name, in parentheses, the state, ten numbers, and the ticks in user mode.
     fn in_stat(text: &[u8]) -> Option<Observed> {
-        let after_name = text.iter().rposition(|&byte| byte == b')')?;
-        let mut fields = text.get(after_name + 2..)?.split(|&byte| byte == b' ');
-        let state = *fields.next()?.first()?;
-        let ticks = decimal(fields.nth(10)?.iter());
+        const STATE: usize = 3;
+        const TICKS_IN_USER_MODE: usize = 14;
+        let state = *stat_field(text, STATE)?.first()?;
+        let ticks = decimal(stat_field(text, TICKS_IN_USER_MODE)?.iter());
         Some(Observed { state, in_user_mode: ticks * TICK })
     }
 }

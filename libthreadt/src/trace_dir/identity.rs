@@ -11,7 +11,7 @@ use crate::clock;
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{self, Once, SetOnce, decimal};
+use crate::sys::{self, Once, SetOnce, decimal, stat_field};
 
 static BOOT_ID: SetOnce<[u8; 36]> = SetOnce::new(UNKNOWN_BOOT);
 /// The boot ID has been read, in this process or in one that it was forked from.
@@ -147,12 +147,9 @@ fn read_stat<'a>(path: &CStr, text: &'a mut [u8; 512]) -> &'a [u8] {
 const START: usize = 22;
 const ARGUMENTS: usize = 48;
 
-/// A field of a `stat` line, from the fourth on. The program's name, field 2, is in parentheses and may contain any character.
+/// A field of a `stat` line, from the fourth on, as a number.
 fn field(line: &[u8], number: usize) -> u64 {
-    let after_name = line.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 1);
-    let mut fields =
-        line.get(after_name..).unwrap_or(b"").split(|&byte| byte == b' ').filter(|field| !field.is_empty());
-    fields.nth(number - 3).map_or(0, leading_number)
+    stat_field(line, number).map_or(0, leading_number)
 }
 
 /// The leading digits of a text as a number.
