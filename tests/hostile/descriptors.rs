@@ -79,3 +79,33 @@ fn closed_standard_descriptors_stay_closed_after_jumps_and_forks() {
         assert_eq!(children[0], "0", "children with a descriptor, by {how}: {children:?}");
     }
 }
+
+/// Directories that the program holds by `O_PATH` look like what takes the numbers of closed descriptors.
+#[test]
+fn directories_of_the_programs_stay_open_where_standard_descriptors_are_closed() {
+    let program = Program::c("hostile/own_directories.c");
+    for (how, script) in [("daemon", "exec \"$0\" \"$@\""), ("threads", "exec \"$0\" \"$@\" <&-")] {
+        for unbuffered in [false, true] {
+            let test = TestDirectory::new("own-directories");
+            let run = test.traced("sh").args(["-c", script]).arg(&program).arg(how);
+            let run = run.env("THR_TRACE_EVENTS", "mutex");
+            let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            assert_eq!(output.success().stdout_text(), "0\n", "lost directories, {how}, unbuffered {unbuffered}");
+        }
+    }
+}
+
+/// A thread that a handler keeps in a write, or that has left it, delays no other thread's writes, nor each of its execs.
+#[test]
+fn nobody_waits_again_and_again_for_a_thread_that_does_not_go_on() {
+    let program = Program::c("hostile/held_writer.c");
+    let script = "exec \"$0\" \"$@\" <&-";
+    for (how, rounds) in [("stay", "10"), ("leave", "10"), ("Stay", "3"), ("Leave", "3")] {
+        let test = TestDirectory::new("held-writer");
+        let run = test.traced("sh").args(["-c", script]).arg(&program).args([how, rounds]);
+        let output = run.env("THR_TRACE_EVENTS", "mutex:sema").env("THR_TRACE_BUF", "1").run();
+        let sleeps: u32 = output.success().stdout_text().trim().parse().unwrap();
+        // Two thousand times at most for one record, and half as often for the next.
+        assert!(sleeps < 5000, "{how}: slept {sleeps} times");
+    }
+}

@@ -58,7 +58,7 @@ fn interrupt_recorded(at_once: bool, way: &str, when: &[String]) -> Option<bool>
         let lost: u64 = losses.iter().filter(of_process).map(|record| record.get("lost")).sum();
         let found = posts.iter().filter(of_process).count() as u64 + lost;
         assert!(
-            !["many", "vfork", "leave", "compute"].contains(&way) || lost == 0,
+            !["many", "vfork", "leave", "compute", "asleep"].contains(&way) || lost == 0,
             "{way} {when:?}: {lost} records are lost"
         );
         let expected = calls.ended - calls.inherited..=calls.begun + calls.inherited;
@@ -178,6 +178,12 @@ fn a_first_record_that_was_left_begins_anew_in_another_thread() {
 #[test]
 fn a_first_record_begins_anew_in_the_thread_for_which_a_handler_waits() {
     interrupt_at_each_step("compute", 7);
+}
+
+/// Nor where the handler sleeps until that thread has ended the process.
+#[test]
+fn a_first_record_begins_anew_at_the_end_of_the_process_while_a_handler_sleeps() {
+    interrupt_at_each_step("asleep", 7);
 }
 
 #[test]

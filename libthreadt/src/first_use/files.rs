@@ -17,21 +17,27 @@ use super::process_info;
 ///
 /// A failure is reported once on stderr and ends all recording in this process.
 pub fn prepare_files() -> bool {
-    prepare_files_if(|| true)
+    prepare_files_if(patience(), || true)
+}
+
+/// For how long a thread that was at this work may sleep until another one takes it over, nanoseconds: a second, and twice as long each
+/// time. In a file system that hangs, all of them would.
+pub fn patience() -> u64 {
+    1_000_000_000 << process_state::attempts().min(10)
 }
 
 /// As [`prepare_files`], for a record that this thread makes at a time, nanoseconds since the Epoch: not if it has left that work by jumps
 /// too often.
 pub fn prepare_files_for_record(now: u64) -> bool {
-    prepare_files_if(|| PROCESS.left_files.begins(thread_id(), now))
+    prepare_files_if(patience(), || PROCESS.left_files.begins(thread_id(), now))
 }
 
-fn prepare_files_if(begins: impl Fn() -> bool) -> bool {
+fn prepare_files_if(patience: u64, begins: impl Fn() -> bool) -> bool {
     loop {
         let process = WorkingProcess::current();
         let may_begin = || process.is_current() && begins();
-        let prepared =
-            PROCESS.files.run_unless_asleep(Reentry::BySignals, may_begin, take_over_from, || prepare(process));
+        let work = || prepare(process);
+        let prepared = PROCESS.files.run_unless_asleep(Reentry::BySignals, patience, may_begin, take_over_from, work);
         // A child that was forked meanwhile has begun with its parent's, and makes its own. So does who has taken the work over.
         if process.is_current() {
             return prepared;
@@ -57,7 +63,7 @@ fn prepare(process: WorkingProcess) -> bool {
 }
 
 /// As [`prepare_files`], in the thread that ends the process or calls exec, and also if that was at this work before: it has left the
-/// work by a jump, or interrupted it. It may return to it, if exec fails.
+/// work by a jump, or interrupted it. It may return to it, if exec fails. Nor is a thread waited for that sleeps.
 pub fn prepare_files_at_end() -> bool {
     let me = thread_id();
     if PROCESS.files.is_begun_by(me) {
@@ -65,7 +71,7 @@ pub fn prepare_files_at_end() -> bool {
     }
     PROCESS.files.give_up(me);
     give_up_parts(me);
-    prepare_files()
+    prepare_files_if(0, || true)
 }
 
 /// Lets the work begin anew at which the thread `lwp` was.

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::files::prepare_files;
+use super::files::{patience, prepare_files};
 use super::origin::Origin;
 use super::own_variables::are_variables_shared;
 use crate::clock;
@@ -114,7 +114,7 @@ pub fn initialise() -> bool {
         true
     };
     // The number tells another thread, which was at this before, that it is so no more.
-    let initialised = PROCESS.initialised.run_unless_asleep(reentry, || true, |_| (), work);
+    let initialised = PROCESS.initialised.run_unless_asleep(reentry, patience(), || true, |_| (), work);
     if initialised && CONFIG.get().may_record() && (CONFIG.get().shows_itself || control::changes() != 0) {
         prepare_files();
     }

@@ -4,6 +4,7 @@
 //! each record is written at once from then on. Then all threads pass a barrier, after which a record that was begun
 //! with an old threshold shows in its slot's word `in_progress`. When that record is finished, the slot is written out.
 
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use spec::buffer::NOTE_ENDED;
@@ -19,6 +20,10 @@ use crate::{clock, recorder};
 /// one by a jump.
 const PATIENCE_STEPS: u32 = 2000;
 const PATIENCE_NS: i64 = 100_000;
+/// How many steps the next flush of all slots waits at most. Each one that waits in vain leaves half of them for the next, so that a
+/// program whose execs fail one after the other, as along `PATH`, does not wait for the same record each time.
+static PATIENCE: AtomicU32 = AtomicU32::new(PATIENCE_STEPS);
+const LEAST_STEPS: u32 = 8;
 /// How long a release in flight is waited for. An older one was abandoned, or its thread does not get to run.
 const RELEASE_PATIENCE_NS: u64 = 10_000_000;
 
@@ -28,9 +33,11 @@ pub fn flush_all_slots() -> bool {
     // ORDERING: every thread passes the barrier between this thread's stores to the flush thresholds and its loads of
     // `in_progress`.
     let _ = sys::barrier();
-    let (mut complete, mut patience) = (true, PATIENCE_STEPS);
+    let steps = PATIENCE.load(Relaxed);
+    let (mut complete, mut patience) = (true, steps);
     // Stale slots are left as they are: this process may no longer write to their files.
     for_each_slot(|slot| complete &= slot.is_stale() || flush_slot(slot, &mut patience));
+    PATIENCE.store(if patience == 0 { (steps / 2).max(LEAST_STEPS) } else { PATIENCE_STEPS }, Relaxed);
     complete
 }
 

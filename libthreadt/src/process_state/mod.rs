@@ -8,4 +8,4 @@ pub use page::{
     is_unrecorded, is_vfork_child, loaded_switch, of_generation, owns_memory, recorded_id, sandboxed, set_switch,
     switch_all_off, switch_offset, switch_offset_at, wipe_after_fork, wipe_left_by_parent, writes_through,
 };
-pub use working_process::{PLACES, WorkingProcess, begin_elsewhere, change_place, of_process};
+pub use working_process::{PLACES, WorkingProcess, attempts, begin_elsewhere, change_place, of_process};

@@ -37,6 +37,11 @@ pub fn begin_elsewhere() {
     INHERITED.attempts.fetch_add(1, Relaxed);
 }
 
+/// How often work has begun anew so, in this process or in one that it was forked from.
+pub fn attempts() -> u32 {
+    INHERITED.attempts.load(Relaxed)
+}
+
 impl WorkingProcess {
     /// The calling process, which has been found to be initialised.
     pub fn current() -> WorkingProcess {

@@ -9,7 +9,7 @@ use super::judgements::end_judgements;
 use super::left_files::close_abandoned;
 use super::process::{process_id, thread_exists, thread_id};
 use super::stack::stack_pointer;
-use super::thread_progress::{Pace, Progress, sleeps_since_noted};
+use super::thread_progress::{Pace, Progress, asleep_since_noted};
 use super::time::{wait, wake_all};
 
 /// Work that is done once. All zero means that it has not begun, so that a wiped page begins anew.
@@ -63,30 +63,32 @@ impl Once {
     /// A thread that finds another one at work waits for it. A thread that finds itself at work in a signal handler gets
     /// `false` at once. If the work was left, by a jump of this thread or because the other one has gone, it begins anew.
     pub fn run(&self, work: impl FnOnce() -> bool) -> bool {
-        self.run_or_wait(true, Reentry::BySignals, || true, |_| (), work)
+        self.run_or_wait(None, Reentry::BySignals, || true, |_| (), work)
     }
 
     /// As [`Once::run`], for work that may lead to itself without a signal, in an allocator that uses hooked functions for example.
     /// That it was left by a jump is then certain only where the stack has been taken back.
     pub fn run_calling_others(&self, work: impl FnOnce() -> bool) -> bool {
-        self.run_or_wait(true, Reentry::ByCalls, || true, |_| (), work)
+        self.run_or_wait(None, Reentry::ByCalls, || true, |_| (), work)
     }
 
     /// As [`Once::run`], but does not wait for a thread that sleeps: a signal handler may have interrupted its work, and may
     /// wait for this thread. Then this one gets `false`, and the next time, too, as long as that one sleeps.
     ///
-    /// Nor for one that computes instead: it has left the work by a jump, or a signal handler has interrupted it. The work begins anew
-    /// after `take_over`, which gets that thread's LWP and sees to it that it takes no further step should it return to the work.
+    /// Nor for one that computes instead, or has slept for `patience` nanoseconds: it has left the work by a jump, or a signal handler has
+    /// interrupted it. The work begins anew after `take_over`, which gets that thread's LWP and sees to it that it takes no further step
+    /// should it return to the work.
     ///
     /// The work begins only if it still `may_begin`. A child that a signal handler has forked leaves the work that was its parent's.
     pub fn run_unless_asleep(
         &self,
         reentry: Reentry,
+        patience: u64,
         may_begin: impl Fn() -> bool,
         take_over: impl Fn(u32),
         work: impl FnOnce() -> bool,
     ) -> bool {
-        self.run_or_wait(false, reentry, may_begin, take_over, work)
+        self.run_or_wait(Some(patience), reentry, may_begin, take_over, work)
     }
 
     /// Whether the thread `lwp` is at work, or has left the work by a jump.
@@ -110,7 +112,7 @@ impl Once {
     #[inline(never)]
     fn run_or_wait(
         &self,
-        for_sleepers: bool,
+        patience: Option<u64>,
         reentry: Reentry,
         may_begin: impl Fn() -> bool,
         take_over: impl Fn(u32),
@@ -164,26 +166,31 @@ impl Once {
                         close_abandoned(me, Some(here));
                         end_judgements();
                         true
-                    } else if !for_sleepers && sleeps_since_noted(holder.lwp()) {
-                        return self.is_done();
                     } else {
-                        wait(self.low_half(), busy as u32, WAIT);
-                        if self.0.load(Acquire) != busy {
-                            continue;
-                        }
-                        let pace = if for_sleepers { Pace::GoesOn } else { progress.observe(holder.lwp()) };
-                        match (pace, reentry) {
-                            (Pace::Stopped, _) => return self.is_done(),
-                            (Pace::Computes, Reentry::BySignals) => {
-                                // By one of those who wait.
-                                if self.0.compare_exchange(busy, own, Acquire, Acquire).is_ok() {
-                                    take_over(holder.lwp());
-                                    self.give_up(me);
-                                }
+                        let asleep = patience.and_then(|_| asleep_since_noted(holder.lwp()));
+                        let mut has_stopped = asleep.is_some();
+                        let mut is_elsewhere = asleep >= patience && has_stopped;
+                        if !has_stopped {
+                            wait(self.low_half(), busy as u32, WAIT);
+                            if self.0.load(Acquire) != busy {
                                 continue;
                             }
-                            _ => !thread_exists(process_id(), holder.lwp()),
+                            let pace = patience.map_or(Pace::GoesOn, |_| progress.observe(holder.lwp()));
+                            has_stopped = pace == Pace::Stopped;
+                            is_elsewhere = pace == Pace::Computes || has_stopped && patience == Some(0);
                         }
+                        if is_elsewhere && reentry == Reentry::BySignals {
+                            // By one of those who wait.
+                            if self.0.compare_exchange(busy, own, Acquire, Acquire).is_ok() {
+                                take_over(holder.lwp());
+                                self.give_up(me);
+                            }
+                            continue;
+                        }
+                        if has_stopped {
+                            return self.is_done();
+                        }
+                        !thread_exists(process_id(), holder.lwp())
                     };
                     if left {
                         let _ = self.0.compare_exchange(busy, UNDONE, Acquire, Acquire);
@@ -247,7 +254,7 @@ mod tests {
         let once = Once::new();
         let left = Holder::new(thread_id(), stack_pointer() - 4096);
         once.0.store(left.word(), Release);
-        assert!(!once.run_unless_asleep(Reentry::BySignals, || false, |_| (), || unreachable!()));
+        assert!(!once.run_unless_asleep(Reentry::BySignals, u64::MAX, || false, |_| (), || unreachable!()));
         assert!(!once.is_busy() && !once.has_failed());
         assert!(std::thread::scope(|scope| scope.spawn(|| once.run(|| true)).join().unwrap()));
     }
@@ -268,7 +275,7 @@ mod tests {
                 std::hint::spin_loop();
             }
             let note = |lwp| taken_from.store(lwp, Relaxed);
-            assert!(once.run_unless_asleep(Reentry::BySignals, || true, note, || true));
+            assert!(once.run_unless_asleep(Reentry::BySignals, u64::MAX, || true, note, || true));
             is_done.store(1, Release);
             assert_eq!(first.join().unwrap(), (taken_from.load(Relaxed), true));
         });

@@ -9,6 +9,7 @@
 //! kernel keeps it, and it cannot be set later. And only what this library has opened at some time (`opened_before`) is closed.
 
 use core::ffi::c_int;
+use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use super::call::call;
@@ -24,6 +25,14 @@ use super::time::sleep;
 
 /// What all files of this library are opened with.
 pub const MARK: c_int = libc::O_ASYNC | libc::O_NONBLOCK;
+
+/// A thread has left an open file by a jump, in this process or in one that it was forked from.
+static ARE_LEFT: AtomicBool = AtomicBool::new(false);
+
+/// Whether threads of this program leave writes by jumps out of signal handlers, as far as was seen.
+pub fn are_left() -> bool {
+    ARE_LEFT.load(Relaxed)
+}
 
 impl Note {
     /// Notes that the thread `lwp`, with its stack at `place`, is about to open a file with this inode number (0 if that
@@ -64,6 +73,9 @@ impl Note {
     /// Closes what the holder, which has left it, may have open, and frees the note. `false` if that cannot be told from
     /// what other threads are opening at this moment. `is_left` says of which other holders nothing goes on.
     pub(super) fn reclaim(&self, is_left: &dyn Fn(Holder) -> bool) -> bool {
+        if !are_left() {
+            ARE_LEFT.store(true, Relaxed);
+        }
         let word = self.holder.load(Relaxed);
         let number = self.number.load(Acquire);
         if let Some(number) = known_number(number) {

@@ -7,18 +7,22 @@
 //!
 //! Whether it has closed one is known from the hooks of `close` and its kin, and else from a file that got such a number,
 //! once. So where the three are open this takes no system call. Threads open files in turn meanwhile: the placeholders of one
-//! would be missing for the other when they are closed. A signal handler that has interrupted its own thread finds those of
-//! that thread, which stay until it returns, and adds what is missing. Whatever a jump or a fork leaves is found by its flags.
+//! would be missing for the other when they are closed. Signals wait meanwhile: a handler might keep the turn for seconds, or leave it by a
+//! jump. Where a filter forbids that, a handler that has interrupted its own thread finds the placeholders of that thread, which stay until
+//! it returns, and adds what is missing. What a fork leaves, or a jump, is found by its number, its flags and the directory that it leads to.
 
-use core::ffi::c_int;
+use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicBool, AtomicU32};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use super::call::{Errno, call};
-use super::descriptor::{close, control};
+use super::descriptor::{close, control, stat};
 use super::descriptor_table;
 use super::hold::{Hold, Holder};
-use super::opened_before::{self, used_numbers};
+use super::opened_before;
+use super::path;
+use super::signals::BlockedSignals;
+use super::stack::stack_pointer;
 use super::time::sleep;
 
 /// How many standard descriptors there are.
@@ -35,12 +39,17 @@ static PLACING: Hold = Hold::new();
 /// There have been placeholders, in this process or in one that it was forked from.
 static HAS_PLACED: AtomicBool = AtomicBool::new(false);
 
-/// What placeholders are opened with, besides `O_CLOEXEC`. The kernel keeps these flags, which hardly a program combines.
+/// What placeholders are opened with, besides `O_CLOEXEC`. The kernel keeps these flags. Programs open directories with them, too.
 const MARK: c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
-/// For how long, in nanoseconds, a thread waits for its turn before it tries again, and how often it tries: half a second at
-/// least.
+/// Where placeholders lead, and the device and the inode of that directory, as the last one had them.
+const ROOT_PATH: &CStr = c"/";
+static ROOT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// For how long, in nanoseconds, a thread waits for its turn before it tries again, and how often it tries: 20 ms at least, some 120 as
+/// kernels sleep.
 const PAUSE: i64 = 10_000;
-const PATIENCE: u32 = 10_000;
+const PATIENCE: u32 = 2000;
+/// Who had the turn when somebody waited for it in vain: it hangs in a file system, say. Nobody waits for the same turn again.
+static WAITED_FOR_IN_VAIN: AtomicU64 = AtomicU64::new(0);
 
 /// Whether this number is one of them.
 #[inline]
@@ -57,11 +66,15 @@ pub fn note_closing() {
 /// Opens a file by `open` while none of the three numbers is free. `lwp` is the calling thread's.
 pub fn while_taken<T>(lwp: u32, open: impl FnOnce() -> T) -> T {
     let closings = CLOSINGS.load(SeqCst);
-    if OPEN_AT.load(Relaxed) == closings && !is_uncertain() {
-        open()
-    } else {
-        open_with_placeholders(lwp, closings, open)
+    if are_open(closings) { open() } else { open_with_placeholders(lwp, closings, open) }
+}
+
+/// Whether all three are open. [`CLOSINGS`] was `closings` before.
+fn are_open(closings: u32) -> bool {
+    if is_uncertain() {
+        return (0..STANDARD).all(|number| !is_free(number) && !is_placeholder(number));
     }
+    OPEN_AT.load(Relaxed) == closings
 }
 
 /// Whether what is known of the standard descriptors may be that of another table, or another process may close one.
@@ -72,25 +85,7 @@ fn is_uncertain() -> bool {
 #[cold]
 #[inline(never)]
 fn open_with_placeholders<T>(lwp: u32, closings: u32, open: impl FnOnce() -> T) -> T {
-    if is_uncertain() && (0..STANDARD).all(|number| !is_free(number) && !is_placeholder(number)) {
-        return open();
-    }
-    let mut patience = PATIENCE;
-    let has_turn = loop {
-        let before = PLACING.holder();
-        if PLACING.take() {
-            if before.is_some() {
-                // Somebody has been ended there, or has left it by a jump; or has just given it back.
-                remove_left();
-            }
-            break true;
-        }
-        patience -= 1;
-        if patience == 0 || PLACING.holder().is_some_and(|holder| holder.lwp() == lwp) {
-            break false;
-        }
-        sleep(PAUSE);
-    };
+    let (has_turn, blocked) = take_turn(lwp);
     let placed = place();
     if placed == 0 && has_turn && !is_uncertain() && !(0..STANDARD).any(is_placeholder) {
         OPEN_AT.store(closings, Relaxed);
@@ -100,18 +95,44 @@ fn open_with_placeholders<T>(lwp: u32, closings: u32, open: impl FnOnce() -> T) 
     if has_turn {
         PLACING.release();
     }
+    drop(blocked);
     opened
+}
+
+/// Waits for the turn of the thread `lwp`, the calling one; whether it has got it, and the signals that wait for its end.
+#[inline(always)]
+fn take_turn(lwp: u32) -> (bool, Option<BlockedSignals>) {
+    for _ in 0..PATIENCE {
+        // Anew each time: they come meanwhile if this has to wait.
+        let blocked = BlockedSignals::new();
+        let before = PLACING.holder();
+        if PLACING.take() {
+            if before.is_some_and(|before| before.is_abandoned(lwp, stack_pointer())) {
+                remove_left();
+            }
+            return (true, blocked);
+        }
+        let Some(holder) = PLACING.holder() else { continue };
+        if holder.lwp() == lwp || holder.word() == WAITED_FOR_IN_VAIN.load(Relaxed) {
+            return (false, blocked);
+        }
+        drop(blocked);
+        sleep(PAUSE);
+    }
+    WAITED_FOR_IN_VAIN.store(PLACING.holder().map_or(0, Holder::word), Relaxed);
+    (false, BlockedSignals::new())
 }
 
 /// Takes what is free of the numbers; returns a bit for each.
 fn place() -> u8 {
     let mut placed = 0;
     for _ in (0..STANDARD).filter(|number| is_free(*number)) {
-        // Before: a child that has one in its table of descriptors has this, too.
+        // Before: a child that has one in its table of descriptors has these, too.
         HAS_PLACED.store(true, Relaxed);
+        note_root();
         let flags = (MARK | libc::O_CLOEXEC) as usize;
         // SAFETY: the path is NUL-terminated.
-        let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, c"/".as_ptr() as usize, flags]) };
+        let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, ROOT_PATH.as_ptr() as usize, flags]) };
         let Ok(number) = opened.map(|number| number as c_int) else { break };
         opened_before::add_number(number);
         if is_standard(number) {
@@ -122,6 +143,13 @@ fn place() -> u8 {
         }
     }
     placed
+}
+
+/// Notes where placeholders lead. A program may change its root directory.
+fn note_root() {
+    if let Ok(root) = path::stat(ROOT_PATH) {
+        ROOT.iter().zip(identity(&root)).for_each(|(word, value)| word.store(value, Relaxed));
+    }
 }
 
 /// Whether a file may get this number. Not where a filter forbids the question.
@@ -138,11 +166,20 @@ fn remove(placed: u8) {
 
 /// Closes what somebody has left. The caller must have the right to have placeholders.
 fn remove_left() {
-    used_numbers().filter(|number| is_placeholder(*number)).for_each(close);
+    remove(ALL);
 }
 
 fn is_placeholder(number: c_int) -> bool {
-    control(number, libc::F_GETFL) & MARK == MARK && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0
+    let has_flags =
+        || control(number, libc::F_GETFL) & MARK == MARK && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0;
+    let leads_to_root =
+        || stat(number).is_ok_and(|stat| identity(&stat) == ROOT.each_ref().map(|word| word.load(Relaxed)));
+    has_flags() && leads_to_root()
+}
+
+/// The device and the inode of a file.
+fn identity(stat: &libc::stat) -> [u64; 2] {
+    [stat.st_dev, stat.st_ino]
 }
 
 /// Closes what this thread has left by a jump; `is_left` says whether it has left what it holds.

@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use super::decimal::decimal;
 use super::open::read_proc;
 use super::stat_line::stat_field;
-use super::time::time_used_by;
+use super::time::{monotonic, time_used_by};
 
 /// How often in a row a thread has to be found asleep, without having used the processor, to be taken for one that does not go on.
 const LOOKS: u32 = 5;
@@ -19,9 +19,10 @@ const LOOKS_WITHOUT_PROC: u32 = 100;
 const OBSERVED: u64 = 300_000_000;
 const COMPUTED: u64 = 200_000_000;
 
-/// The thread that was found not to go on last, and the processor time that it had used.
+/// The thread that was found not to go on last, the processor time that it had used, and when that was.
 static SLEEPER: AtomicU64 = AtomicU64::new(0);
 static SLEEPER_USED: AtomicU64 = AtomicU64::new(0);
+static SLEEPER_NOTED: AtomicU64 = AtomicU64::new(0);
 
 /// What was observed of a thread, time after time.
 #[derive(Default)]
@@ -66,6 +67,7 @@ impl Progress {
             None => self.looks >= LOOKS_WITHOUT_PROC,
         };
         if has_stopped {
+            SLEEPER_NOTED.store(monotonic(), Relaxed);
             SLEEPER_USED.store(used, Relaxed);
             SLEEPER.store(lwp.into(), Relaxed);
             return Pace::Stopped;
@@ -83,10 +85,12 @@ impl Progress {
     }
 }
 
-/// Whether the thread was noted as one that does not go on, and has not used the processor since.
-pub fn sleeps_since_noted(lwp: u32) -> bool {
+/// For how many nanoseconds the thread has not used the processor since it was noted as one that does not go on; `None` if it was not, or
+/// has.
+pub fn asleep_since_noted(lwp: u32) -> Option<u64> {
     // ORDERING: Relaxed; of two words that do not belong together the comparison fails, and the thread is observed anew.
-    SLEEPER.load(Relaxed) == u64::from(lwp) && time_used_by(lwp) == Ok(SLEEPER_USED.load(Relaxed))
+    let sleeps = SLEEPER.load(Relaxed) == u64::from(lwp) && time_used_by(lwp) == Ok(SLEEPER_USED.load(Relaxed));
+    sleeps.then(|| monotonic().saturating_sub(SLEEPER_NOTED.load(Relaxed)))
 }
 
 /// What `/proc` shows of a thread.
@@ -152,10 +156,12 @@ mod tests {
         });
         let lwp = receive.recv().unwrap();
         while !observe(lwp) {}
-        assert!(sleeps_since_noted(lwp));
+        let first = asleep_since_noted(lwp).unwrap();
+        sleep(1_000_000);
+        assert!(asleep_since_noted(lwp).unwrap() >= first + 1_000_000);
         drop(end);
         sleeper.join().unwrap();
-        assert!(!sleeps_since_noted(lwp));
+        assert_eq!(asleep_since_noted(lwp), None);
         let me = thread_id();
         assert!(!std::thread::scope(|scope| {
             let observer = scope.spawn(|| observe(me));

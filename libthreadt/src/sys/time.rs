@@ -40,7 +40,15 @@ pub fn time_used_by(lwp: u32) -> Result<u64> {
     // A thread's own clock; the number is the kernel's convention (MAKE_THREAD_CPUCLOCK in linux/posix-timers.h).
     const CPUCLOCK_SCHED: u32 = 2;
     const CPUCLOCK_PERTHREAD: u32 = 4;
-    let clock = (!lwp << 3 | CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED) as c_int;
+    read_clock((!lwp << 3 | CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED) as c_int)
+}
+
+/// The time since some moment before the process began, nanoseconds; 0 where the kernel must not be asked.
+pub fn monotonic() -> u64 {
+    read_clock(libc::CLOCK_MONOTONIC).unwrap_or(0)
+}
+
+fn read_clock(clock: c_int) -> Result<u64> {
     // SAFETY: the kernel fills the struct when it returns 0.
     let time: libc::timespec = unsafe { filled_by(|time| call(libc::SYS_clock_gettime, [clock as usize, time])) }?;
     Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)

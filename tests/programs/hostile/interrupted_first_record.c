@@ -12,6 +12,7 @@
 //   end      the same, and then the process ends
 //   leave    leaves by siglongjmp; then another thread posts, for which the process waits without a call
 //   compute  lets another thread post, and waits for it without a call
+//   asleep   the same, but sleeps, and the other thread ends the process
 //   exit     ends the process
 //   exec     runs a program in its place that posts 3 times and ends with 7
 //   failing  tries to run a program that is not there
@@ -76,6 +77,8 @@ static void *post_elsewhere(void *unused) {
     while (!may_post)
         usleep(100);
     post(20);
+    if (strcmp(way, "asleep") == 0)
+        exit(7);
     has_posted = 1;
     return unused;
 }
@@ -128,6 +131,9 @@ static void handle(int number) {
         siglongjmp(before, 1);
     if (strcmp(way, "compute") == 0)
         compute_until_posted();
+    if (strcmp(way, "asleep") == 0)
+        for (may_post = 1;;)
+            pause();
     if (strcmp(way, "exit") == 0)
         exit(7);
     if (strcmp(way, "exec") == 0) {
@@ -176,7 +182,7 @@ static int run(int microseconds) {
     pid_t first = own->pid;
     int before_all = open_descriptors();
     pthread_t other;
-    int has_other = strcmp(way, "leave") == 0 || strcmp(way, "compute") == 0;
+    int has_other = strcmp(way, "leave") == 0 || strcmp(way, "compute") == 0 || strcmp(way, "asleep") == 0;
     CHECK(!has_other || pthread_create(&other, NULL, post_elsewhere, NULL) == 0);
     if (strcmp(way, "many") == 0)
         post(1);
