@@ -18,7 +18,7 @@ use super::timeline_event::TimelineEvent;
 use super::wait_selection::WaitSelection;
 use super::wakeups::Waker;
 use crate::report::critical_path::{CriticalPath, ThreadActivities};
-use crate::report::lock_order::{LockCycle, LockOrder};
+use crate::report::lock_order::{HeldLock, LockCycle, LockOrder};
 use crate::report::misuse::{ErrorColumns, MisuseTable, SuspectedMisuse};
 use crate::symbols::CodeMaps;
 
@@ -73,6 +73,8 @@ pub struct Analysis {
     pub creations: HashMap<(u32, u64), Creation, RandomState>,
     /// `None` if nobody asks for it.
     pub order: Option<LockOrder>,
+    /// Memory for what a thread holds that takes another lock.
+    pub held_outside: Vec<HeldLock>,
     /// The possible deadlocks, and how many groups of locks were too large to be searched for one.
     pub cycles: Vec<LockCycle>,
     pub cycles_left_out: u64,
@@ -164,6 +166,7 @@ impl Analysis {
             execs: 0,
             creations: HashMap::default(),
             order: Some(LockOrder::default()),
+            held_outside: Vec::new(),
             cycles: Vec::new(),
             cycles_left_out: 0,
             misuse: MisuseTable::default(),
@@ -178,21 +181,6 @@ impl Analysis {
             locks_by_fork: Vec::new(),
             timeline: None,
             table: None,
-        }
-    }
-
-    /// What is known of the records of an object's process.
-    pub fn knowledge_of(&self, object: u32) -> Knowledge {
-        let ObjectState { process, kind, .. } = self.objects[object as usize];
-        let knowledge = self.processes[process as usize].knowledge;
-        match kind {
-            // Who takes a futex that is free, or leaves one for which nobody waits, makes no call.
-            ObjectKind::Futex => Knowledge { only_blocked: true, is_handed_over: true, ..knowledge },
-            ObjectKind::Mutex if knowledge.misses_mutexes => Knowledge { is_partial: true, ..knowledge },
-            ObjectKind::Rmutex if knowledge.misses_rmutexes => Knowledge { is_partial: true, ..knowledge },
-            // At each level all of its calls are recorded.
-            ObjectKind::Once => Knowledge { only_blocked: false, ..knowledge },
-            _ => knowledge,
         }
     }
 

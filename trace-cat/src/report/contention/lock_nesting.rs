@@ -20,7 +20,9 @@ impl Analysis {
         }
         let is_certain = |held: &&u32| self.objects[**held as usize].kind != ObjectKind::Futex;
         let mut knows_holds = state.knows_holds;
-        let held = state.holds.iter().filter(is_certain).filter_map(|&held| {
+        let mut held = std::mem::take(&mut self.held_outside);
+        held.clear();
+        held.extend(state.holds.iter().filter(is_certain).filter_map(|&held| {
             let occupancy = &self.objects[held as usize].occupancy;
             let hold = occupancy.holds.iter().find(|hold| hold.holder.thread == thread)?;
             // Another process may have what the thread that forked had.
@@ -29,8 +31,7 @@ impl Analysis {
                 return None;
             }
             Some(HeldLock { object: held, site: hold.holder.site, is_shared: !occupancy.is_exclusive() })
-        });
-        let held: Vec<HeldLock> = held.collect();
+        }));
         // Also without the order of locks: which objects are summed up must not depend on what else is shown.
         self.objects[object as usize].is_inner |= !held.is_empty();
         held.iter().for_each(|lock| self.objects[lock.object as usize].is_outer = true);
@@ -39,6 +40,7 @@ impl Analysis {
         if let Some(order) = &mut self.order {
             order.add(acquisition, &held);
         }
+        self.held_outside = held;
     }
 
     /// Takes the locks that threads wait for after the last record.

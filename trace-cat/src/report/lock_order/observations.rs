@@ -144,15 +144,15 @@ impl LockOrder {
     /// Takes an acquisition by a thread that holds other locks.
     pub fn add(&mut self, acquisition: Acquisition, held: &[HeldLock]) {
         let to = self.node(acquisition.object);
-        let held = match held.len().checked_sub(HELD_MAX) {
-            Some(others) => &held[others..],
-            None => held,
-        };
-        let mut members: Vec<u32> = held.iter().map(|lock| member(self.node(lock.object), lock.is_shared)).collect();
+        let held = &held[held.len().saturating_sub(HELD_MAX)..];
+        let members = &mut [0; HELD_MAX][..held.len()];
+        held.iter()
+            .zip(&mut *members)
+            .for_each(|(lock, place)| *place = member(self.node(lock.object), lock.is_shared));
         members.sort_unstable();
         let is_known = |lock: &HeldLock| self.edges.get((self.node(lock.object), to)).is_some();
         let set = match self.edges.len() < EDGES_MAX || held.iter().any(is_known) {
-            true => self.held_sets.intern(&members),
+            true => self.held_sets.intern(members),
             false => None,
         };
         let Some(set) = set else {

@@ -2,6 +2,8 @@
 //!
 //! Durations are nanoseconds; what is not known is empty. Quotes are those of RFC 4180.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::document::for_each_row;
@@ -54,18 +56,20 @@ fn columns(table: ReportTable) -> &'static [&'static str] {
 /// Appends the first `top` rows of a table.
 pub fn append_csv(view: &ReportView, table: ReportTable, top: usize, out: &mut Vec<u8>) {
     let columns = columns(table);
-    append_line(columns.iter().map(|column| column.replace('/', "_")), out);
-    for_each_row(view, table, top, |row| {
-        let value = |column: &&str| match row.pointer(&format!("/{column}")) {
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(text)) => text.clone(),
-            Some(value) => value.to_string(),
-        };
-        append_line(columns.iter().map(value), out);
-    });
+    append_line(columns.iter().map(|column| Cow::Owned(column.replace('/', "_"))), out);
+    for_each_row(view, table, top, |row| append_line(columns.iter().map(|column| cell(&row, column)), out));
 }
 
-fn append_line(values: impl Iterator<Item = String>, out: &mut Vec<u8>) {
+/// What a row has at a path. `Value::pointer` would make two strings for each.
+fn cell<'a>(row: &'a Value, path: &str) -> Cow<'a, str> {
+    match path.split('/').try_fold(row, |value, key| value.get(key)) {
+        None | Some(Value::Null) => Cow::Borrowed(""),
+        Some(Value::String(text)) => Cow::Borrowed(text),
+        Some(value) => Cow::Owned(value.to_string()),
+    }
+}
+
+fn append_line<'a>(values: impl Iterator<Item = Cow<'a, str>>, out: &mut Vec<u8>) {
     for (index, value) in values.enumerate() {
         if index > 0 {
             out.push(b',');
@@ -76,8 +80,9 @@ fn append_line(values: impl Iterator<Item = String>, out: &mut Vec<u8>) {
 }
 
 /// A value, in quotes if it needs them.
-fn quoted(value: String) -> String {
-    if value.contains([',', '"', '\r', '\n']) { format!("\"{}\"", value.replace('"', "\"\"")) } else { value }
+fn quoted(value: Cow<str>) -> Cow<str> {
+    let needs_quotes = value.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\r' | b'\n'));
+    if needs_quotes { Cow::Owned(format!("\"{}\"", value.replace('"', "\"\""))) } else { value }
 }
 
 #[cfg(test)]
@@ -96,7 +101,7 @@ mod tests {
 
     #[test]
     fn values_with_separators_are_quoted() {
-        let values = ["plain", "", "a,b", "a\"b", "a\nb", "f(int, char) a.cc:5"].map(|value| quoted(value.to_owned()));
+        let values = ["plain", "", "a,b", "a\"b", "a\nb", "f(int, char) a.cc:5"].map(|value| quoted(value.into()));
         assert_eq!(values, ["plain", "", "\"a,b\"", "\"a\"\"b\"", "\"a\nb\"", "\"f(int, char) a.cc:5\""]);
     }
 
