@@ -35,6 +35,17 @@ pub enum Reentry {
     ByCalls,
 }
 
+/// How another thread gets on that is at work, as far as can be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Other {
+    GoesOn,
+    /// It may go on later.
+    Sleeps,
+    /// It does something else.
+    IsElsewhere,
+    HasGone,
+}
+
 impl Once {
     /// Work that has not begun.
     pub const fn new() -> Once {
@@ -88,6 +99,8 @@ impl Once {
         take_over: impl Fn(u32),
         work: impl FnOnce() -> bool,
     ) -> bool {
+        // What other functions do in between is not known: who sleeps there may go on.
+        let patience = if reentry == Reentry::ByCalls { u64::MAX } else { patience };
         self.run_or_wait(Some(patience), reentry, may_begin, take_over, work)
     }
 
@@ -167,30 +180,18 @@ impl Once {
                         end_judgements();
                         true
                     } else {
-                        let asleep = patience.and_then(|_| asleep_since_noted(holder.lwp()));
-                        let mut has_stopped = asleep.is_some();
-                        let mut is_elsewhere = asleep >= patience && has_stopped;
-                        if !has_stopped {
-                            wait(self.low_half(), busy as u32, WAIT);
-                            if self.0.load(Acquire) != busy {
+                        match self.observe_other(busy, patience, &mut progress) {
+                            Other::Sleeps => return self.is_done(),
+                            Other::IsElsewhere if reentry == Reentry::BySignals => {
+                                // By one of those who wait.
+                                if self.0.compare_exchange(busy, own, Acquire, Acquire).is_ok() {
+                                    take_over(holder.lwp());
+                                    self.give_up(me);
+                                }
                                 continue;
                             }
-                            let pace = patience.map_or(Pace::GoesOn, |_| progress.observe(holder.lwp()));
-                            has_stopped = pace == Pace::Stopped;
-                            is_elsewhere = pace == Pace::Computes || has_stopped && patience == Some(0);
+                            other => other == Other::HasGone,
                         }
-                        if is_elsewhere && reentry == Reentry::BySignals {
-                            // By one of those who wait.
-                            if self.0.compare_exchange(busy, own, Acquire, Acquire).is_ok() {
-                                take_over(holder.lwp());
-                                self.give_up(me);
-                            }
-                            continue;
-                        }
-                        if has_stopped {
-                            return self.is_done();
-                        }
-                        !thread_exists(process_id(), holder.lwp())
                     };
                     if left {
                         let _ = self.0.compare_exchange(busy, UNDONE, Acquire, Acquire);
@@ -205,6 +206,27 @@ impl Once {
             let _ = self.0.compare_exchange(busy, FAILED, Acquire, Acquire);
         }
         self.is_done()
+    }
+
+    /// Waits a while for the other thread that is at work, as the word `busy` shows, unless it is known to sleep. With a `patience` it need not
+    /// be at work: a signal handler may have interrupted it, or a jump have led out of it.
+    fn observe_other(&self, busy: u64, patience: Option<u64>, progress: &mut Progress) -> Other {
+        let Some(holder) = Holder::from_word(busy) else { return Other::GoesOn };
+        if let Some(patience) = patience
+            && let Some(asleep) = asleep_since_noted(holder.lwp())
+        {
+            return if asleep >= patience { Other::IsElsewhere } else { Other::Sleeps };
+        }
+        wait(self.low_half(), busy as u32, WAIT);
+        if self.0.load(Acquire) != busy {
+            return Other::GoesOn;
+        }
+        match (patience.map(|_| progress.observe(holder.lwp())), patience) {
+            (Some(Pace::Computes), _) | (Some(Pace::Stopped), Some(0)) => Other::IsElsewhere,
+            (Some(Pace::Stopped), _) => Other::Sleeps,
+            _ if thread_exists(process_id(), holder.lwp()) => Other::GoesOn,
+            _ => Other::HasGone,
+        }
     }
 
     /// What threads wait for: the half of the word that differs between the states.
@@ -245,106 +267,4 @@ impl<T> SetOnce<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Another thread need not wait for the one that has left the work, and may not begin it anew.
-    #[test]
-    fn work_that_may_not_begin_is_anybodys() {
-        let once = Once::new();
-        let left = Holder::new(thread_id(), stack_pointer() - 4096);
-        once.0.store(left.word(), Release);
-        assert!(!once.run_unless_asleep(Reentry::BySignals, u64::MAX, || false, |_| (), || unreachable!()));
-        assert!(!once.is_busy() && !once.has_failed());
-        assert!(std::thread::scope(|scope| scope.spawn(|| once.run(|| true)).join().unwrap()));
-    }
-
-    /// A thread that computes instead may return to the work: its result does not count any more.
-    #[test]
-    fn work_of_a_thread_that_computes_is_taken_over() {
-        let (once, is_done, taken_from) = (Once::new(), AtomicU32::new(0), AtomicU32::new(0));
-        let work = || {
-            while is_done.load(Acquire) == 0 {
-                std::hint::spin_loop();
-            }
-            false
-        };
-        std::thread::scope(|scope| {
-            let first = scope.spawn(|| (thread_id(), once.run(work)));
-            while !once.is_busy() {
-                std::hint::spin_loop();
-            }
-            let note = |lwp| taken_from.store(lwp, Relaxed);
-            assert!(once.run_unless_asleep(Reentry::BySignals, u64::MAX, || true, note, || true));
-            is_done.store(1, Release);
-            assert_eq!(first.join().unwrap(), (taken_from.load(Relaxed), true));
-        });
-    }
-
-    #[test]
-    fn work_is_done_once_and_does_not_wait_for_itself() {
-        let once = Once::new();
-        assert!(once.run_calling_others(|| {
-            assert!(!once.run_calling_others(|| true), "re-entered");
-            true
-        }));
-        assert!(once.run(|| unreachable!()));
-        let once = Once::new();
-        // As after a jump out of the work.
-        let left = Holder::new(thread_id(), stack_pointer() - 4096);
-        once.0.store(left.word(), Release);
-        assert!(once.run(|| true), "work that was left does not begin anew");
-        let once = Once::new();
-        assert!(!once.run(|| false));
-        assert!(!once.run(|| unreachable!()));
-    }
-
-    /// As after a jump to where the next call is made from deeper in the stack than the one that began the work.
-    #[test]
-    fn work_that_was_left_begins_anew_from_deeper_in_the_stack() {
-        let once = Once::new();
-        let left = Holder::new(thread_id(), stack_pointer() + 1024);
-        once.0.store(left.word(), Release);
-        assert!(!once.run_calling_others(|| true), "who called this may be at work");
-        assert!(once.run(|| true));
-    }
-
-    #[test]
-    fn a_handler_does_not_begin_the_work_anew_that_it_has_interrupted() {
-        static ONCE: Once = Once::new();
-        static RESULT: AtomicU32 = AtomicU32::new(2);
-        extern "C" fn run(_signal: libc::c_int) {
-            RESULT.store(ONCE.run(|| true).into(), Relaxed);
-        }
-        assert!(ONCE.run(|| {
-            #[expect(clippy::disallowed_methods, reason = "this thread of the test is meant to be interrupted here")]
-            // SAFETY: the handler only begins work.
-            unsafe {
-                libc::signal(libc::SIGTTIN, run as *const () as libc::sighandler_t);
-                libc::raise(libc::SIGTTIN);
-            }
-            true
-        }));
-        assert_eq!(RESULT.load(Relaxed), 0);
-    }
-
-    /// A signal handler forks, and both processes return into the work, which is the parent's alone.
-    #[test]
-    #[expect(clippy::disallowed_methods, reason = "the process is the test's own")]
-    fn a_child_that_was_forked_within_the_work_has_not_done_it() {
-        let (once, mut child) = (Once::new(), 0);
-        let done = once.run(|| {
-            // SAFETY: the child makes system calls only.
-            child = unsafe { libc::fork() };
-            true
-        });
-        if child == 0 {
-            // SAFETY: ends the child.
-            unsafe { libc::_exit((done || once.is_done()).into()) };
-        }
-        let mut status = 0;
-        // SAFETY: waits for the child of this test.
-        unsafe { libc::waitpid(child, &raw mut status, 0) };
-        assert!(done && once.is_done() && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0);
-    }
-}
+mod tests;
