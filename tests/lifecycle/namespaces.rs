@@ -2,19 +2,25 @@
 //! print a message and test nothing.
 
 use std::fs;
+use std::path::Path;
 
 use super::super::harness::{Program, TestCommand, TestDirectory, Trace};
 use super::names;
 
 /// A command in a PID namespace of its own, if such can be made here. The library is preloaded within only.
 pub fn contained<'a>(test: &'a TestDirectory, program: &Program) -> Option<TestCommand<'a>> {
+    contained_with(test, program, &test.trace_directory())
+}
+
+/// The same, with a trace directory of its own.
+fn contained_with<'a>(test: &'a TestDirectory, program: &Program, directory: &Path) -> Option<TestCommand<'a>> {
     let unshare = |run: TestCommand<'a>| run.args(["--pid", "--fork", "--kill-child"]);
     if !unshare(test.native("unshare")).arg("true").run().status.success() {
         println!("no PID namespaces here");
         return None;
     }
     let preload = format!("LD_PRELOAD={}", super::super::harness::library().display());
-    let directory = format!("THR_TRACE_DIR={}", test.trace_directory().display());
+    let directory = format!("THR_TRACE_DIR={}", directory.display());
     Some(unshare(test.native("unshare")).args(["env", &preload, &directory]).arg(program))
 }
 
@@ -89,6 +95,29 @@ fn three_containers_with_the_same_process_id() {
     for (number, line) in lines[1..].iter().enumerate() {
         assert!(line.starts_with(&format!("  --run {}  from ", number + 1)) && line.contains("modest"), "{line}");
     }
+}
+
+/// They have one host name. The kernel may give the second one's namespace the number of the first one's.
+#[test]
+fn containers_with_a_directory_each_are_told_apart() {
+    let test = TestDirectory::new("apart");
+    let program = Program::c("environment/modest.c");
+    let directories = ["app", "sidecar"].map(|name| test.directory().join(name));
+    for directory in &directories {
+        fs::create_dir(directory).unwrap();
+        let Some(run) = contained_with(&test, &program, directory) else { return };
+        run.run().exited(9);
+    }
+    let output = test.native(super::super::harness::trace_cat()).args(&directories).run();
+    let message = "they have one clock; 1 process is shown with another ID";
+    assert!(output.success().stderr_text().contains(message), "{}", output.stderr_text());
+    let of_pid = |pid: &str| {
+        let lines = output.stdout_text().lines().filter(|line| line[29..].starts_with(pid));
+        Trace::parse("trace-cat", lines.map(|line| format!("{line}\n")).collect::<String>().as_bytes())
+    };
+    let [app, sidecar] = ["0000001:", "9999999:"].map(of_pid);
+    assert_complete(&app);
+    assert_eq!(sidecar.records.len(), app.records.len());
 }
 
 #[test]

@@ -128,4 +128,27 @@ mod tests {
         assert_eq!(copied("trinfo.0000001").as_deref(), Some("format 1\n"));
         assert_eq!(copied("tr.0000002.000"), None);
     }
+
+    /// They are of two PID namespaces, and records are shown with other numbers where they are read together.
+    #[test]
+    fn records_of_processes_of_one_number_are_copied_as_they_are() {
+        let trace = TestTrace::new();
+        let records = record_lines(1..9, 1);
+        let info = |namespace| format!("boot_id 1f\nhost h\npid 1\nstart {namespace}\npidns {namespace}\n");
+        fs::create_dir(trace.path("ns8")).unwrap();
+        trace.file("tr.0000001.000", &records).file("ns8/tr.0000001.000", &records);
+        trace.file("trinfo.0000001", info(7)).file("ns8/trinfo.0000001", info(8));
+        let processes = ["trbuf.0000001", "ns8/trbuf.0000001"].map(|name| ControlledProcess {
+            path: trace.path(name),
+            pid: 1,
+            pid_here: None,
+            is_of_directory: true,
+        });
+        let (diagnostics, messages) = recorded_diagnostics();
+        let directory = trace.path("snapshot");
+        copy(&processes, &directory, &diagnostics).unwrap();
+        let copied =
+            ["tr.0000001.000", "ns8/tr.0000001.000"].map(|name| fs::read_to_string(directory.join(name)).unwrap());
+        assert_eq!((copied, messages.text()), ([records.clone(), records], String::new()));
+    }
 }

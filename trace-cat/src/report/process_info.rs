@@ -214,11 +214,11 @@ impl ProcessInfo {
         self.shift = host.shift;
     }
 
-    /// The same for who made it, where that one has recorded in a subdirectory for the PID namespace of both.
-    pub fn show_parents(&mut self, hosts: &HostTable) {
-        for number in [&mut self.parent, &mut self.forked_from] {
-            *number = hosts.shown_beside(self.pid, *number);
-        }
+    /// The same, where who made it may have recorded in another directory of the trace.
+    pub fn show_in(&mut self, hosts: &HostTable) {
+        let (parent, maker) = (self.parent, self.forked_from);
+        self.show_host(|directory| hosts.view(directory));
+        (self.parent, self.forked_from) = (hosts.shown_beside(self.pid, parent), hosts.shown_parent(self.pid, maker));
     }
 
     fn identity(&self) -> Identity {

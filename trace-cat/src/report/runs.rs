@@ -88,10 +88,7 @@ pub fn find_runs(paths: &[PathBuf]) -> Vec<ProgramRun> {
 fn runs_in_directory(directory: &Path, hosts: &HostTable, is_only: bool) -> Vec<ProgramRun> {
     let host = hosts.view(directory);
     let mut processes = processes_in_directory(directory);
-    for process in &mut processes {
-        process.show_host(|directory| hosts.view(directory));
-        process.show_parents(hosts);
-    }
+    processes.iter_mut().for_each(|process| process.show_in(hosts));
     let families = families(processes);
     let is_only = is_only && families.len() == 1;
     let mut runs: Vec<ProgramRun> = families

@@ -27,7 +27,7 @@ pub struct DirectoryFacts {
     pub offset: i64,
     pub clock: HostClock,
     pub processes: BTreeSet<u32>,
-    /// The PID namespaces and the starts of those that have a trinfo, by their numbers.
+    /// The PID namespaces and the starts of those whose trinfo has both, by their numbers.
     pub identities: BTreeMap<u32, (u64, u64)>,
     /// The PID namespace that the directory is for; `None` for all but `ns*`.
     pub namespace: Option<u64>,
@@ -54,6 +54,11 @@ impl DirectoryFacts {
         let mut facts = DirectoryFacts { namespace: namespace_of(directory), ..DirectoryFacts::default() };
         facts.add(directory);
         facts
+    }
+
+    /// The PID namespaces that are known of its processes, which may be there more than once.
+    pub fn namespaces(&self) -> impl Iterator<Item = u64> {
+        self.namespace.into_iter().chain(self.identities.values().map(|(namespace, _)| *namespace))
     }
 
     fn add(&mut self, directory: &Path) {
@@ -89,7 +94,9 @@ impl DirectoryFacts {
             self.boot_ids.extend(word("boot_id").filter(|id| !id.is_empty() && !id.bytes().all(|byte| byte == b'0')));
             let pid = number("pid").and_then(|pid| u32::try_from(pid).ok());
             self.processes.extend(pid);
-            let unsigned = |key: &str| number(key).and_then(|number| u64::try_from(number).ok());
+            // It is 0 where /proc does not show it.
+            let unsigned =
+                |key: &str| number(key).and_then(|number| u64::try_from(number).ok()).filter(|&number| number != 0);
             self.identities.extend(pid.zip(unsigned("pidns").zip(unsigned("start"))));
             if self.name.is_empty() {
                 let name: Vec<u8> = info::unescape(info::value(&text, "host").unwrap_or_default()).collect();

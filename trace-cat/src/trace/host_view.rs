@@ -40,6 +40,11 @@ impl HostView {
         self.renumbered.get(&pid).copied().unwrap_or(pid)
     }
 
+    /// The number by which the process `pid` is known; `None` if this host has none of this number.
+    pub fn shown_own(&self, pid: u32) -> Option<u32> {
+        Some(self.shown(pid)).filter(|shown| self.own(*shown) == Some(pid))
+    }
+
     /// The own number of a process that is known by this number; `None` if it is not one of this host.
     pub fn own(&self, shown: u32) -> Option<u32> {
         self.own.get(&shown).copied()

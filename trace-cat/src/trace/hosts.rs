@@ -2,18 +2,20 @@
 //!
 //! Directories with different boot IDs or host names in their trinfos are of different hosts. Then their records get corrected
 //! times, and processes with equal numbers get different ones (`host_view`). What has no boot ID is taken for the first host's.
-//! Hosts with one boot ID are containers of one kernel: they have one clock. So are the processes of a directory that have the numbers
+//! Hosts with one boot ID are containers of one kernel: they have one clock. So are directories of one host name in whose trinfos the PID
+//! namespaces differ, or one number is that of several processes (`host_groups`), and the processes of a directory that have the numbers
 //! of living ones of another PID namespace: these have recorded in subdirectories (`ns*`), each of which counts as a directory.
 //!
 //! The processes' numbers are given at the first question about some directories, and stay for the life of the program, because
 //! texts and names are made by parts of the program that know nothing of each other, and files may come meanwhile.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::host_clock::{ClockState, HostClock};
 use super::host_directories::{DirectoryFacts, LAST_NUMBER, directories_of, namespace_of, outer_directory, read_facts};
+use super::host_groups::grouped;
 use super::host_view::HostView;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::duration::duration_text;
@@ -28,7 +30,7 @@ pub struct HostTable {
     pub hosts: Vec<Host>,
     /// By the directories, without their subdirectories `u*`; empty if there is only one host.
     views: HashMap<PathBuf, Arc<HostView>>,
-    /// The numbers by which processes are known that have recorded in a subdirectory for their PID namespace, by that and their own numbers.
+    /// The numbers by which processes are known, by their PID namespaces and their own numbers.
     of_namespaces: HashMap<(u64, u32), u32>,
     /// The PID namespaces of all processes, by the numbers by which they are known.
     namespaces: HashMap<u32, u64>,
@@ -82,7 +84,7 @@ impl HostTable {
         let facts = read_facts(directories);
         let groups = grouped(&facts);
         let clocks = Clocks::of(&facts);
-        let (mut used, mut identities) = (BTreeSet::new(), HashSet::new());
+        let (mut used, mut identities) = (BTreeSet::new(), HashMap::new());
         let all: BTreeSet<u32> = facts.iter().flat_map(|facts| facts.processes.iter().copied()).collect();
         let mut free = (0..=LAST_NUMBER).rev().filter(|number| !all.contains(number));
         let (mut hosts, mut views) = (Vec::new(), Vec::new());
@@ -93,9 +95,12 @@ impl HostTable {
             let mut shown = |pid: u32| {
                 let identity = group.iter().find_map(|number| facts[*number].identities.get(&pid));
                 let boot = &facts[group[0]].boot_ids;
-                // One that has recorded in two directories is one.
-                let is_known = identity.is_some_and(|identity| !identities.insert((boot, pid, *identity)));
-                if used.insert(pid) || is_known { pid } else { free.next().unwrap_or(pid) }
+                let mut new = || if used.insert(pid) { pid } else { free.next().unwrap_or(pid) };
+                match identity {
+                    // One that has recorded in two directories is one.
+                    Some(identity) => *identities.entry((boot, pid, *identity)).or_insert_with(new),
+                    None => new(),
+                }
             };
             let shown: BTreeMap<u32, u32> = processes.iter().map(|&pid| (pid, shown(pid))).collect();
             let host = clocks.host(group, &facts, directories, &shown);
@@ -108,7 +113,8 @@ impl HostTable {
             for facts in group.iter().map(|number| &facts[*number]) {
                 let known = |pid: &u32| shown.get(pid).copied().unwrap_or(*pid);
                 let of_namespace = |pid: &u32| Some(((facts.namespace?, *pid), known(pid)));
-                of_namespaces.extend(facts.processes.iter().filter_map(of_namespace));
+                let with_info = facts.identities.iter().map(|(pid, (namespace, _))| ((*namespace, *pid), known(pid)));
+                of_namespaces.extend(facts.processes.iter().filter_map(of_namespace).chain(with_info));
                 namespaces.extend(facts.identities.iter().map(|(pid, (namespace, _))| (known(pid), *namespace)));
             }
             hosts.push(host);
@@ -138,11 +144,38 @@ impl HostTable {
         if self.views.is_empty() { None } else { self.views.get(outer_directory(directory)).cloned() }
     }
 
-    /// The number by which the process `pid` of the host is known that has the process `known`.
+    /// The number by which the process is known that the process `known` calls `pid`, in its own PID namespace.
     pub fn shown_beside(&self, known: u32, pid: u32) -> u32 {
-        let of_namespace = self.namespaces.get(&known).and_then(|namespace| self.of_namespaces.get(&(*namespace, pid)));
-        let of_host = || self.views.values().find(|view| view.own(known).is_some()).map(|view| view.shown(pid));
-        of_namespace.copied().or_else(of_host).unwrap_or(pid)
+        let shown = || self.shown_in_namespace(known, pid).or_else(|| Some(self.place(known)?.1.shown(pid)));
+        shown().unwrap_or(pid)
+    }
+
+    /// The number by which the process is known that has forked the process `known`, and whose own number is `pid`. The first process of
+    /// a PID namespace was forked in another one.
+    pub fn shown_parent(&self, known: u32, pid: u32) -> u32 {
+        let Some((directory, view)) = self.place(known) else { return pid };
+        let namespace = self.namespaces.get(&known);
+        let is_first = namespace.is_some() && view.own(known) == Some(1);
+        let inside = if is_first { None } else { self.shown_in_namespace(known, pid) };
+        let of_directory = |directory| self.views.get(directory)?.shown_own(pid);
+        let is_outside = |shown: &u32| !is_first || self.namespaces.get(shown) != namespace;
+        let outside = || directory.ancestors().filter_map(of_directory).find(is_outside);
+        inside.or_else(outside).unwrap_or_else(|| view.shown(pid))
+    }
+
+    /// The number by which the process `pid` of the PID namespace is known that has the process `known`. Where a namespace has got the
+    /// number of an earlier one, it is that of the same directory.
+    fn shown_in_namespace(&self, known: u32, pid: u32) -> Option<u32> {
+        let namespace = self.namespaces.get(&known)?;
+        let beside = self.place(known)?.1.shown_own(pid).filter(|shown| self.namespaces.get(shown) == Some(namespace));
+        beside.or_else(|| self.of_namespaces.get(&(*namespace, pid)).copied())
+    }
+
+    /// The first directory that has the process `known`.
+    fn place(&self, known: u32) -> Option<(&Path, &HostView)> {
+        let places = self.views.iter().filter(|(_, view)| view.own(known).is_some());
+        let first = places.min_by_key(|(directory, view)| (view.index, *directory));
+        first.map(|(directory, view)| (&**directory, &**view))
     }
 
     /// Reports that times are corrected, if there are several hosts, and how certain the order is.
@@ -192,31 +225,6 @@ impl Host {
     fn bound(&self, other: &Host) -> Option<u64> {
         if self.boot_id == other.boot_id { Some(0) } else { self.error?.checked_add(other.error?) }
     }
-}
-
-/// The numbers of the directories that are of one host: with the same boot and host name, and for the same PID namespace. Several boots
-/// in one directory are of one host at several times.
-fn grouped(facts: &[DirectoryFacts]) -> Vec<Vec<usize>> {
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    let mut unknown = Vec::new();
-    for (number, directory) in facts.iter().enumerate() {
-        let is_same = |group: &&mut Vec<usize>| {
-            let other = &facts[group[0]];
-            let key = |facts: &DirectoryFacts| (facts.boot_ids.clone(), facts.name.clone(), facts.namespace);
-            key(other) == key(directory)
-        };
-        match groups.iter_mut().find(is_same) {
-            _ if directory.boot_ids.is_empty() => unknown.push(number),
-            Some(group) => group.push(number),
-            None => groups.push(vec![number]),
-        }
-    }
-    match groups.first_mut() {
-        Some(first) => first.extend(unknown),
-        None if unknown.is_empty() => {}
-        None => groups.push(unknown),
-    }
-    groups
 }
 
 /// The clocks of the boots.
@@ -269,14 +277,16 @@ impl Clocks<'_> {
 /// Gives hosts of one name different ones.
 fn name_apart(hosts: &mut [Host]) {
     let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
-    for (index, host) in hosts.iter_mut().enumerate() {
+    for index in 1..hosts.len() {
+        let (earlier, later) = hosts.split_at_mut(index);
+        let host = &mut later[0];
         let same = names[..index].iter().filter(|name| **name == host.name).count();
         if same > 0 {
             let subdirectory = host.directories.iter().find(|(directory, _)| namespace_of(directory).is_some());
-            host.name += &match subdirectory.and_then(|(directory, _)| directory.file_name()) {
-                Some(name) => format!("/{}", name.to_string_lossy()),
-                None => format!("#{}", same + 1),
-            };
+            let subdirectory = subdirectory.and_then(|(directory, _)| directory.file_name());
+            let name = subdirectory.map(|name| format!("{}/{}", host.name, name.to_string_lossy()));
+            let is_free = |name: &String| earlier.iter().all(|host| host.name != *name);
+            host.name = name.filter(is_free).unwrap_or_else(|| format!("{}#{}", host.name, same + 1));
         }
     }
 }
@@ -286,22 +296,93 @@ mod tests {
     use super::*;
     use std::fs;
 
+    /// Writes the trinfo of a process of host `h`: its own number, its PID namespace, and when it began.
+    fn write_info(directory: &Path, (pid, namespace, start): (u32, u64, u64)) {
+        fs::create_dir_all(directory).unwrap();
+        let info = format!("boot_id 1f\nhost h\npid {pid}\nstart {start}\npidns {namespace}\noffset 7\n");
+        fs::write(directory.join(format!("trinfo.{pid:07x}")), info).unwrap();
+    }
+
+    /// The directories of a trace with such processes.
+    fn trace(processes: &[(&str, (u32, u64, u64))]) -> (tempfile::TempDir, Vec<PathBuf>) {
+        let trace = tempfile::tempdir().unwrap();
+        let mut directories = Vec::new();
+        for (directory, process) in processes {
+            let directory = trace.path().join(directory);
+            write_info(&directory, *process);
+            if namespace_of(&directory).is_none() && !directories.contains(&directory) {
+                directories.push(directory);
+            }
+        }
+        (trace, directories)
+    }
+
+    fn names(table: &HostTable) -> Vec<&str> {
+        table.hosts.iter().map(|host| &*host.name).collect()
+    }
+
     /// In one directory are process 1 of PID namespace 7, and process 5 of namespace 8; process 1 of that has recorded in a subdirectory.
     #[test]
     fn processes_of_another_pid_namespace_are_known_beside_each_other() {
-        let trace = tempfile::tempdir().unwrap();
-        let inner = trace.path().join("ns8");
-        fs::create_dir(&inner).unwrap();
-        for (directory, pid, namespace) in [(trace.path(), 1, 7), (trace.path(), 5, 8), (&inner, 1, 8)] {
-            let info = format!("boot_id 1f\nhost h\npid {pid}\nstart {pid}{namespace}\npidns {namespace}\noffset 7\n");
-            fs::write(directory.join(format!("trinfo.{pid:07x}")), info).unwrap();
-        }
-        let table = HostTable::of(&[trace.path().to_owned()]);
-        let names: Vec<&str> = table.hosts.iter().map(|host| &*host.name).collect();
-        assert_eq!(names, ["h", "h/ns8"]);
-        let view = table.view(&inner.join("u65534")).unwrap();
+        let (_trace, directories) = trace(&[("a", (1, 7, 17)), ("a", (5, 8, 58)), ("a/ns8", (1, 8, 18))]);
+        let table = HostTable::of(&directories);
+        assert_eq!(names(&table), ["h", "h/ns8"]);
+        let view = table.view(&directories[0].join("ns8/u65534")).unwrap();
         assert_eq!((view.shown(1), view.own(LAST_NUMBER), view.shift), (LAST_NUMBER, Some(1), 0));
         let beside = |known| table.shown_beside(known, 1);
         assert_eq!([beside(1), beside(5), beside(LAST_NUMBER)], [1, LAST_NUMBER, LAST_NUMBER]);
+    }
+
+    /// Two containers have a directory each. In the second one, process 6 has made a container, whose process 1 has recorded in a
+    /// subdirectory and has forked 6 there.
+    #[test]
+    fn who_forked_a_process_is_of_its_own_directory() {
+        let second = [("b", (1, 8, 40)), ("b", (6, 8, 50)), ("b/ns9", (1, 9, 60)), ("b/ns9", (6, 9, 70))];
+        let (_trace, directories) = trace(&[&[("a", (1, 7, 20)), ("a", (6, 7, 30))][..], &second].concat());
+        let table = HostTable::of(&directories);
+        assert_eq!(names(&table), ["h", "h#2", "h/ns9"]);
+        let shown = |directory: PathBuf| [1, 6].map(|pid| table.view(&directory).unwrap().shown(pid));
+        let [a, b, inner] = [directories[0].clone(), directories[1].clone(), directories[1].join("ns9")].map(shown);
+        assert_eq!((a, b, inner), ([1, 6], [9_999_999, 9_999_998], [9_999_997, 9_999_996]));
+        let parents = |known: [u32; 2]| [table.shown_parent(known[0], 6), table.shown_parent(known[1], 1)];
+        assert_eq!([parents(a), parents(b), parents(inner)], [[6, 1], [b[1], b[0]], [b[1], inner[0]]]);
+        let children = [a, b, inner].map(|known| table.shown_beside(known[0], 6));
+        assert_eq!(children, [a[1], b[1], inner[1]]);
+    }
+
+    /// The number of an earlier PID namespace is used again: its process 1 is another one, and has forked another 5.
+    #[test]
+    fn a_namespace_that_has_the_number_of_an_earlier_one_is_another_host() {
+        let first = [("a", (1, 7, 20)), ("a", (5, 7, 30))];
+        let (_trace, directories) = trace(&[&first[..], &[("b", (1, 7, 40)), ("b", (5, 7, 50))]].concat());
+        let table = HostTable::of(&directories);
+        assert_eq!(names(&table), ["h", "h#2"]);
+        let second = [1, 5].map(|pid| table.view(&directories[1]).unwrap().shown(pid));
+        assert_eq!(
+            (second, table.shown_beside(second[0], 5), table.shown_beside(1, 5)),
+            ([9_999_999, 9_999_998], 9_999_998, 5)
+        );
+        assert_eq!(table.shown_parent(second[1], 1), second[0]);
+    }
+
+    /// A process executes a program that records in another directory.
+    #[test]
+    fn a_process_with_files_in_two_directories_is_known_by_one_number() {
+        let processes =
+            [("a", (1, 7, 20)), ("b", (1, 8, 40)), ("b", (2, 8, 41)), ("c", (1, 7, 30)), ("c/ns8", (1, 8, 40))];
+        let (_trace, directories) = trace(&processes);
+        let table = HostTable::of(&directories);
+        assert_eq!(names(&table), ["h", "h#2", "h#3", "h/ns8"]);
+        let shown = |directory: PathBuf| table.view(&directory).unwrap().shown(1);
+        let [b, c] = [&directories[1], &directories[2]];
+        assert_eq!([b.clone(), c.clone(), c.join("ns8")].map(shown), [9_999_999, 9_999_998, 9_999_999]);
+    }
+
+    /// Two traces have a container in which numbers were taken, and the kernel has given both namespaces one number.
+    #[test]
+    fn hosts_of_subdirectories_of_one_name_have_different_ones() {
+        let first = [("a", (9, 7, 20)), ("a/ns8", (1, 8, 40))];
+        let (_trace, directories) = trace(&[&first[..], &[("b", (10, 7, 50)), ("b/ns8", (1, 8, 60))]].concat());
+        assert_eq!(names(&HostTable::of(&directories)), ["h", "h/ns8", "h#3"]);
     }
 }

@@ -11,6 +11,7 @@ pub mod file_handle;
 pub mod file_names;
 pub mod host_clock;
 mod host_directories;
+mod host_groups;
 pub mod host_view;
 pub mod hosts;
 pub mod inputs;

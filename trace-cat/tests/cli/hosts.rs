@@ -236,6 +236,15 @@ beta  synchronized          270.000 us             0          2  beta
     assert_output(&run(trace.path(), &["--hosts", "none"]), 1, "", "trace-cat: none: no trace directory\n");
 }
 
+/// Makes the first process of a directory that of a PID namespace of host `h`, as a container's is.
+fn contain(directory: &Path, namespace: u32) {
+    let path = directory.join("trinfo.0000001");
+    let lines = fs::read_to_string(&path).unwrap();
+    let lines = lines.lines().filter(|line| !line.starts_with("host ") && !line.starts_with("start "));
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    fs::write(path, format!("{text}host h\nstart {namespace}\npidns {namespace}\n")).unwrap();
+}
+
 /// The first process of each of two containers, which record into one directory, has a mutex at the same address: in one it is held all
 /// the time, in the other its first thread waits for it.
 #[test]
@@ -252,9 +261,7 @@ fn containers_of_one_directory_are_not_mixed_up() {
     ];
     for (name, namespace, lines) in [("", 7, holds), ("ns8", 8, waits)] {
         host(trace.path(), name, BOOTS[0], &[], &[(1, lines)]);
-        let info = trace.path().join(name).join("trinfo.0000001");
-        let text = fs::read_to_string(&info).unwrap().replace("host \n", "host ns8\n");
-        fs::write(info, text.replace("start 1\n", &format!("start {namespace}\npidns {namespace}\n"))).unwrap();
+        contain(&trace.path().join(name), namespace);
     }
     let output = run(trace.path(), &["report", "-F", "json", "--at", "+3ms"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -263,4 +270,35 @@ fn containers_of_one_directory_are_not_mixed_up() {
         report["objects"].as_array().unwrap().iter().map(|object| (&object["pid"], &object["waits"])).collect();
     assert_eq!(held.len(), 2, "{held:?}");
     assert_eq!(output.status.code(), Some(0));
+}
+
+/// Containers of a pod have one host name, and a directory each. In each one's first process, a thread waits for a mutex that another one
+/// has: in the second one for that of the thread which waits in the first one.
+#[test]
+fn containers_of_one_host_name_are_not_mixed_up() {
+    let trace = tempfile::tempdir().unwrap();
+    let end: Line = (9_000, 1, "04:01:0", "0x90:1");
+    let app: [Line; 3] = [(20, 3, "02:02:0", "0x20"), (1_000, 2, "02:02:1", "0x20"), end];
+    let sidecar: [Line; 3] = [(10, 2, "02:02:0", "0x10"), (1_000, 3, "02:02:1", "0x10"), end];
+    for (index, (name, lines)) in [("app", app), ("sidecar", sidecar)].into_iter().enumerate() {
+        host(trace.path(), name, BOOTS[0], &["1000 synchronized 0 0"], &[(1, &lines)]);
+        contain(&trace.path().join(name), 7 + index as u32);
+    }
+    let report = |options: &[&str], directories: &[&str]| -> (Value, Option<i32>) {
+        let output = run(trace.path(), &[&["report", "-F", "json"], options, directories].concat());
+        (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
+    };
+    let directories = [&["app"][..], &["sidecar"], &["app", "sidecar"]];
+    for (moment, status) in directories.map(|directories| report(&["--at", "+3ms"], directories)) {
+        assert_eq!((&moment["deadlocks"], status), (&Value::Array(vec![]), Some(0)));
+    }
+    let times = directories.map(|directories| report(&[], directories).0["thread_time"].as_u64().unwrap());
+    assert_eq!(times[0] + times[1], times[2]);
+    let table = "\
+host  clock           at most wrong by  corrected by  processes  directory
+h     synchronized            1.000 us             0          1  app
+h#2   synchronized            1.000 us             0          1  sidecar
+process 1 of h#2 is shown as 9999999
+";
+    assert_output(&run(trace.path(), &["--hosts", "app", "sidecar"]), 0, table, "");
 }

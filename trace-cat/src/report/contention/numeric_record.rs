@@ -89,8 +89,11 @@ impl NumericRecord {
 
     /// Makes the process IDs among the arguments those by which the processes of several hosts are known.
     pub fn show_processes(&mut self, hosts: &HostTable) {
-        let beside = self.pid;
-        self.change_processes(|pid| hosts.shown_beside(beside, pid));
+        let (known, has_parent) = (self.pid, self.event == (11, 2));
+        self.change_processes(|pid| match has_parent {
+            true => hosts.shown_parent(known, pid),
+            false => hosts.shown_beside(known, pid),
+        });
     }
 
     /// Changes the process IDs among the arguments: that of the child or of the parent.

@@ -111,15 +111,13 @@ pub fn collect_if_any(paths: &[PathBuf], descriptors: &DescriptorBudget, diagnos
     collect_found(PathSearch::of(paths, true, diagnostics), Arc::default(), descriptors, diagnostics)
 }
 
-/// As [`collect`], for processes that were running when their trbufs were seen, and may have ended meanwhile.
+/// As [`collect`], for processes that were running when their trbufs were seen, and may have ended meanwhile. Records are read as they are.
 pub fn collect_processes(
     processes: Vec<ProcessFiles>,
     descriptors: &DescriptorBudget,
     diagnostics: &Diagnostics,
 ) -> TraceInputs {
-    let hosts = HostTable::of(&processes.iter().map(ProcessFiles::buffers_path).collect::<Vec<_>>());
-    hosts.report(diagnostics);
-    collect_found(PathSearch::of_processes(processes, diagnostics), hosts, descriptors, diagnostics)
+    collect_found(PathSearch::of_processes(processes, diagnostics), Arc::default(), descriptors, diagnostics)
 }
 
 fn collect_found(
