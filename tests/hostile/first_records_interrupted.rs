@@ -58,7 +58,7 @@ fn interrupt_recorded(at_once: bool, way: &str, when: &[String]) -> Option<bool>
         let lost: u64 = losses.iter().filter(of_process).map(|record| record.get("lost")).sum();
         let found = posts.iter().filter(of_process).count() as u64 + lost;
         assert!(
-            !["many", "vfork", "leave", "compute", "asleep"].contains(&way) || lost == 0,
+            !["many", "vfork", "leave", "doze", "compute", "asleep"].contains(&way) || lost == 0,
             "{way} {when:?}: {lost} records are lost"
         );
         let expected = calls.ended - calls.inherited..=calls.begun + calls.inherited;
@@ -172,6 +172,12 @@ fn a_first_record_that_was_left_begins_anew_at_the_end_of_the_process() {
 #[test]
 fn a_first_record_that_was_left_begins_anew_in_another_thread() {
     interrupt_at_each_step("leave", 7);
+}
+
+/// Nor where the one that has left it wakes up now and then, as a program does that waits for events.
+#[test]
+fn a_first_record_that_was_left_by_a_thread_that_wakes_up_often_begins_anew() {
+    interrupt_at_each_step("doze", 14);
 }
 
 /// Nor where the handler waits for that thread, and then returns into the work.

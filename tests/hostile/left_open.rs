@@ -52,6 +52,21 @@ fn threads_that_have_ended_leave_nothing_open() {
     }
 }
 
+/// A thread that is cancelled, or ends in a signal handler, within the first record has no slot yet.
+#[test]
+fn a_thread_that_ends_within_the_first_record_leaves_nothing_open() {
+    let program = Program::c("hostile/ended_in_first_record.c");
+    for how in ["cancel", "exit"] {
+        let test = TestDirectory::new("ended-in-first-record");
+        let run = test.traced(&program).args([how, "800"]).env("THR_TRACE_EVENTS", "sema").env("THR_TRACE_BUF", "1");
+        let output = run.run();
+        let counts: Vec<u64> =
+            output.success().stdout_text().split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let [left, ended] = counts[..] else { panic!("{}", output.stdout_text()) };
+        assert_eq!(left, 0, "descriptors, of {ended} threads that ended so, by {how}");
+    }
+}
+
 /// Three threads write at full speed while the first one forks. Of the children only one that is forked by an instruction of the
 /// program's own makes a hooked call before it looks.
 #[test]

@@ -50,8 +50,8 @@ pub fn record_thread_exit(status: u64, caller: u64) {
 /// slot to another thread once this one is gone.
 fn write_out() {
     let Some(slot) = own_slot() else {
-        // It may have left by jumps whatever it has done to get one.
-        if PROCESS.files.is_done() {
+        // It may have left whatever it has done to get one: by jumps, or as it was cancelled in the process's first record.
+        if PROCESS.files.is_done() || PROCESS.files.is_busy() {
             close_abandoned(thread_id(), None);
         }
         return;

@@ -11,7 +11,10 @@ use super::time::{monotonic, time_used_by};
 
 /// How often in a row a thread has to be found asleep, without having used the processor, to be taken for one that does not go on.
 const LOOKS: u32 = 5;
-/// The same where it is not known whether the thread sleeps or waits for a processor or a disk.
+/// How much more often a thread has to be found asleep than not to be taken for one that does something else, where it has used the processor
+/// a little in between: it waits for events, time after time.
+const DOZES: u32 = 50;
+/// The same as the first where it is not known whether the thread sleeps or waits for a processor or a disk.
 const LOOKS_WITHOUT_PROC: u32 = 100;
 
 /// For how much of its own processor time, in nanoseconds, a thread has to be seen, and how much of that in user mode, to be taken
@@ -24,9 +27,15 @@ static SLEEPER: AtomicU64 = AtomicU64::new(0);
 static SLEEPER_USED: AtomicU64 = AtomicU64::new(0);
 static SLEEPER_NOTED: AtomicU64 = AtomicU64::new(0);
 
+/// A thread that uses the processor for less than this part of the time, and so many nanoseconds, still counts as asleep.
+const AWAKE_PART: u64 = 4;
+const AWAKE: u64 = 1_000_000;
+
 /// What was observed of a thread, time after time.
 #[derive(Default)]
 pub struct Progress {
+    /// How much more often it was found asleep than not, while it used the processor a little.
+    dozes: u32,
     /// The processor time that it had used, nanoseconds.
     used: u64,
     /// How often it had used no more than the time before.
@@ -53,26 +62,33 @@ impl Progress {
         let Ok(used) = time_used_by(lwp) else { return Pace::GoesOn };
         if used != self.used {
             (self.used, self.looks) = (used, 0);
+            if self.has_dozed(lwp) {
+                note_sleeper(lwp, used);
+                return Pace::Stopped;
+            }
             return if self.has_computed(lwp) { Pace::Computes } else { Pace::GoesOn };
         }
         self.looks += 1;
-        let has_stopped = match Observed::of(lwp).map(|observed| observed.state) {
-            // It sleeps, or is stopped by a signal or a debugger.
-            Some(b'S' | b'T' | b't') => self.looks >= LOOKS,
+        let has_stopped = match Observed::of(lwp).map(|observed| observed.sleeps()) {
+            Some(true) => self.looks >= LOOKS,
             // It waits for a processor or a disk.
-            Some(_) => {
+            Some(false) => {
                 self.looks = 0;
                 false
             }
             None => self.looks >= LOOKS_WITHOUT_PROC,
         };
         if has_stopped {
-            SLEEPER_NOTED.store(monotonic(), Relaxed);
-            SLEEPER_USED.store(used, Relaxed);
-            SLEEPER.store(lwp.into(), Relaxed);
+            note_sleeper(lwp, used);
             return Pace::Stopped;
         }
         Pace::GoesOn
+    }
+
+    fn has_dozed(&mut self, lwp: u32) -> bool {
+        let sleeps = Observed::of(lwp).is_some_and(|observed| observed.sleeps());
+        self.dozes = if sleeps { self.dozes + 1 } else { self.dozes.saturating_sub(1) };
+        self.dozes >= DOZES
     }
 
     fn has_computed(&mut self, lwp: u32) -> bool {
@@ -85,12 +101,22 @@ impl Progress {
     }
 }
 
-/// For how many nanoseconds the thread has not used the processor since it was noted as one that does not go on; `None` if it was not, or
-/// has.
+fn note_sleeper(lwp: u32, used: u64) {
+    SLEEPER_NOTED.store(monotonic(), Relaxed);
+    SLEEPER_USED.store(used, Relaxed);
+    SLEEPER.store(lwp.into(), Relaxed);
+}
+
+/// For how many nanoseconds the thread has hardly used the processor since it was noted as one that does not go on; `None` if it was not, or
+/// goes on.
 pub fn asleep_since_noted(lwp: u32) -> Option<u64> {
-    // ORDERING: Relaxed; of two words that do not belong together the comparison fails, and the thread is observed anew.
-    let sleeps = SLEEPER.load(Relaxed) == u64::from(lwp) && time_used_by(lwp) == Ok(SLEEPER_USED.load(Relaxed));
-    sleeps.then(|| monotonic().saturating_sub(SLEEPER_NOTED.load(Relaxed)))
+    // ORDERING: Relaxed; words that do not belong together show another thread's time, and this one is observed anew, or goes without a record.
+    if SLEEPER.load(Relaxed) != u64::from(lwp) {
+        return None;
+    }
+    let used = time_used_by(lwp).ok()?.checked_sub(SLEEPER_USED.load(Relaxed))?;
+    let asleep = monotonic().saturating_sub(SLEEPER_NOTED.load(Relaxed));
+    (used <= AWAKE + asleep / AWAKE_PART).then_some(asleep)
 }
 
 /// What `/proc` shows of a thread.
@@ -105,6 +131,11 @@ struct Observed {
 const TICK: u64 = 10_000_000;
 
 impl Observed {
+    /// It waits for something else than a processor or a disk, or is stopped by a signal or a debugger.
+    fn sleeps(&self) -> bool {
+        matches!(self.state, b'S' | b'T' | b't')
+    }
+
     #[cold]
     #[inline(never)]
     fn of(lwp: u32) -> Option<Observed> {

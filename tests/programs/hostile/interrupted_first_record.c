@@ -11,6 +11,7 @@
 //   deep     the same, from deeper in the stack
 //   end      the same, and then the process ends
 //   leave    leaves by siglongjmp; then another thread posts, for which the process waits without a call
+//   doze     the same, but it waits by sleeping for a millisecond, time after time
 //   compute  lets another thread post, and waits for it without a call
 //   asleep   the same, but sleeps, and the other thread ends the process
 //   exit     ends the process
@@ -83,9 +84,10 @@ static void *post_elsewhere(void *unused) {
     return unused;
 }
 
-static void compute_until_posted(void) {
+static void wait_until_posted(void) {
     for (may_post = 1; !has_posted;)
-        ;
+        if (strcmp(way, "doze") == 0)
+            usleep(1000);
 }
 
 // Counted as begun: those posts that the process has inherited, and that return in it as well.
@@ -127,10 +129,11 @@ static void handle(int number) {
         return;
     atomic_store(&shared->was_interrupted, 1);
     post(2);
-    if (strcmp(way, "jump") == 0 || strcmp(way, "deep") == 0 || strcmp(way, "end") == 0 || strcmp(way, "leave") == 0)
+    if (strcmp(way, "jump") == 0 || strcmp(way, "deep") == 0 || strcmp(way, "end") == 0 || strcmp(way, "leave") == 0 ||
+        strcmp(way, "doze") == 0)
         siglongjmp(before, 1);
     if (strcmp(way, "compute") == 0)
-        compute_until_posted();
+        wait_until_posted();
     if (strcmp(way, "asleep") == 0)
         for (may_post = 1;;)
             pause();
@@ -182,7 +185,7 @@ static int run(int microseconds) {
     pid_t first = own->pid;
     int before_all = open_descriptors();
     pthread_t other;
-    int has_other = strcmp(way, "leave") == 0 || strcmp(way, "compute") == 0 || strcmp(way, "asleep") == 0;
+    int has_other = strcmp(way, "leave") == 0 || strcmp(way, "doze") == 0 || strcmp(way, "compute") == 0 || strcmp(way, "asleep") == 0;
     CHECK(!has_other || pthread_create(&other, NULL, post_elsewhere, NULL) == 0);
     if (strcmp(way, "many") == 0)
         post(1);
@@ -196,7 +199,7 @@ static int run(int microseconds) {
     in_progress = 0;
     is_late = 1;
     if (has_other) {
-        compute_until_posted();
+        wait_until_posted();
         CHECK(pthread_join(other, NULL) == 0);
     }
     if (strcmp(way, "deep") == 0)
