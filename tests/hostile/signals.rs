@@ -217,3 +217,20 @@ fn execs_fail_in_handlers() {
         super::assert_complete(&test, counts[0] + others);
     }
 }
+
+/// The kernel gives signals of the process to the first thread, unless that blocks them. It may not do so while it writes, if it is not
+/// the only one, where numbers 0 to 2 have to be taken meanwhile, nor where it leaves writes by jumps.
+#[test]
+fn signals_of_the_process_get_to_the_thread_that_gets_them_without_a_recorder() {
+    let program = Program::c("hostile/process_signals.c");
+    for (how, script) in [("return", "exec \"$0\" \"$@\" <&-"), ("jump", "exec \"$0\" \"$@\"")] {
+        for unbuffered in [false, true] {
+            let test = TestDirectory::new("process-signals");
+            let run = test.traced("sh").args(["-c", script]).arg(&program).args([how, "300"]);
+            let run = run.env("THR_TRACE_EVENTS", "sema");
+            let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            let elsewhere = output.success().stdout_text();
+            assert_eq!(elsewhere, "0\n", "signals that another thread has handled, {how}, unbuffered {unbuffered}");
+        }
+    }
+}

@@ -97,7 +97,7 @@ impl Fd {
         // A jump behind the call would leave a number that nobody knows, of a file that nobody knows. Where that is known, others may be
         // opening theirs, too, so that it takes long to find the number; in a program that leaves writes, signals wait each time.
         let must_block = inode == 0 || open_files::are_left();
-        let blocked = if must_block { BlockedSignals::new() } else { None };
+        let blocked = if must_block { BlockedSignals::unless_others_get_them() } else { None };
         let note = host_numbers::without_announcement(lwp, || Note::begin(lwp, place, inode), Note::end);
         let opened = standard_numbers::while_taken(lwp, || {
             let arguments = [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize];

@@ -2,6 +2,7 @@
 
 use super::call::call;
 use super::memory::SET_SIZE;
+use super::process::{is_only_thread, process_id, thread_id};
 
 /// All signals are blocked in the calling thread as long as this lives. They come when it is dropped.
 pub struct BlockedSignals {
@@ -9,6 +10,13 @@ pub struct BlockedSignals {
 }
 
 impl BlockedSignals {
+    /// As [`BlockedSignals::new`], but `None` in the first thread of a process that has others: the kernel gives it the signals that are sent to
+    /// the process, and another thread gets them while it blocks them.
+    pub fn unless_others_get_them() -> Option<BlockedSignals> {
+        let is_first = thread_id() == process_id();
+        if is_first && !is_only_thread() { None } else { BlockedSignals::new() }
+    }
+
     /// `None` where the kernel must not be asked for it.
     pub fn new() -> Option<BlockedSignals> {
         let (all, mut before) = (u64::MAX, 0);

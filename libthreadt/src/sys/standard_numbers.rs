@@ -8,8 +8,8 @@
 //! Whether it has closed one is known from the hooks of `close` and its kin, and else from a file that got such a number,
 //! once. So where the three are open this takes no system call. Threads open files in turn meanwhile: the placeholders of one
 //! would be missing for the other when they are closed. Signals wait meanwhile: a handler might keep the turn for seconds, or leave it by a
-//! jump. Where a filter forbids that, a handler that has interrupted its own thread finds the placeholders of that thread, which stay until
-//! it returns, and adds what is missing. What a fork leaves, or a jump, is found by its number, its flags and the directory that it leads to.
+//! jump. Where they must not, a handler that has interrupted its own thread finds the placeholders of that thread, which stay until it
+//! returns, and adds what is missing. What a fork leaves, or a jump, is found by its number, its flags and the directory that it leads to.
 
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -104,7 +104,7 @@ fn open_with_placeholders<T>(lwp: u32, closings: u32, open: impl FnOnce() -> T) 
 fn take_turn(lwp: u32) -> (bool, Option<BlockedSignals>) {
     for _ in 0..PATIENCE {
         // Anew each time: they come meanwhile if this has to wait.
-        let blocked = BlockedSignals::new();
+        let blocked = BlockedSignals::unless_others_get_them();
         let before = PLACING.holder();
         if PLACING.take() {
             if before.is_some_and(|before| before.is_abandoned(lwp, stack_pointer())) {
@@ -120,7 +120,7 @@ fn take_turn(lwp: u32) -> (bool, Option<BlockedSignals>) {
         sleep(PAUSE);
     }
     WAITED_FOR_IN_VAIN.store(PLACING.holder().map_or(0, Holder::word), Relaxed);
-    (false, BlockedSignals::new())
+    (false, BlockedSignals::unless_others_get_them())
 }
 
 /// Takes what is free of the numbers; returns a bit for each.
