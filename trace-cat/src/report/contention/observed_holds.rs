@@ -70,7 +70,7 @@ impl ObservedHolds {
     ) -> WaitShares {
         let mut shares = WaitShares::default();
         let mut add = |occupant: &Occupant, from: u64, to: u64| {
-            shares.add(occupant, selection.clip(from.clamp(entry, end), to.clamp(entry, end)));
+            shares.append(occupant, selection.clip(from.clamp(entry, end), to.clamp(entry, end)));
         };
         let first = self.holds.partition_point(|hold| hold.to <= entry);
         let mut known = None;
@@ -86,6 +86,7 @@ impl ObservedHolds {
         }
         let rest = if is_woken { Occupant::Nobody } else { Occupant::Unknown };
         add(&rest, known.unwrap_or(entry), end);
+        shares.put_in_order();
         shares
     }
 }

@@ -9,6 +9,8 @@ use super::wait_shares::{Holder, Occupant, Segment, WaitShares};
 
 /// The most segments of a log; of more, the older ones are added to the shares of the waits that cover them.
 const SEGMENTS_MAX: usize = 4096;
+/// So many holders of a wait are noted before they are brought in order: many readers hold in many segments.
+const APPENDED_MAX: usize = 64;
 
 /// Segments of time without a gap, in order, and who had the object in each.
 #[derive(Debug, Default)]
@@ -86,17 +88,24 @@ impl SegmentLog {
         let mut shares = wait.shares.clone();
         let mut divided_until = wait.divided_until;
         let first = wait.first.saturating_sub(self.removed) as usize;
+        // In a convoy each segment has another holder: to keep them in order from the beginning took a tenth of a report.
+        let mut appended_max = shares.blamed.len() + APPENDED_MAX;
         for segment in self.segments.iter().skip(first) {
             let (from, to) = (segment.from.max(divided_until), segment.to.min(until));
             if from < to {
-                shares.add(&Occupant::Unknown, from - divided_until);
-                shares.add(&segment.occupant, to - from);
+                shares.unknown += from - divided_until;
+                shares.append(&segment.occupant, to - from);
                 divided_until = to;
+                if shares.blamed.len() > appended_max {
+                    shares.put_in_order();
+                    appended_max = 2 * shares.blamed.len() + APPENDED_MAX;
+                }
             } else if segment.from >= until {
                 break;
             }
         }
-        shares.add(&Occupant::Unknown, until.saturating_sub(divided_until));
+        shares.unknown += until.saturating_sub(divided_until);
+        shares.put_in_order();
         shares
     }
 

@@ -1,7 +1,5 @@
 //! How the time of a wait is divided: to those who held the object meanwhile, to handoff, and to nobody known.
 
-use super::small_vectors::add_sum;
-
 /// A thread that holds an object, and where it got it; both are indexes of the analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Holder {
@@ -41,8 +39,8 @@ pub struct WaitShares {
 
 impl WaitShares {
     /// Adds the nanoseconds during which an object had this occupant. Readers share them equally; what cannot be divided goes to
-    /// those first that have held the object longest, a nanosecond each.
-    pub fn add(&mut self, occupant: &Occupant, duration: u64) {
+    /// those first that have held the object longest, a nanosecond each. The holders are not in order then.
+    pub fn append(&mut self, occupant: &Occupant, duration: u64) {
         match occupant {
             Occupant::Unknown => self.unknown += duration,
             Occupant::Nobody => self.handoff += duration,
@@ -56,13 +54,26 @@ impl WaitShares {
         }
     }
 
+    /// Brings the holders in order and sums up those that are there more than once, after [`WaitShares::append`].
+    pub fn put_in_order(&mut self) {
+        self.blamed.sort_unstable_by_key(|(holder, _)| *holder);
+        self.blamed.dedup_by(|later, sum| {
+            let is_same = later.0 == sum.0;
+            sum.1 += if is_same { later.1 } else { 0 };
+            is_same
+        });
+    }
+
     /// Takes back that nobody held the object.
     pub fn forget_handoff(&mut self) {
         self.unknown += std::mem::take(&mut self.handoff);
     }
 
     fn blame(&mut self, holder: Holder, duration: u64) {
-        add_sum(&mut self.blamed, holder, duration);
+        match self.blamed.last_mut() {
+            Some((last, sum)) if *last == holder => *sum += duration,
+            _ => self.blamed.push((holder, duration)),
+        }
     }
 
     /// The time waited.
