@@ -126,10 +126,12 @@ fn take_turn(lwp: u32) -> (bool, Option<BlockedSignals>) {
 /// Takes what is free of the numbers; returns a bit for each.
 fn place() -> u8 {
     let mut placed = 0;
-    for _ in (0..STANDARD).filter(|number| is_free(*number)) {
-        // Before: a child that has one in its table of descriptors has these, too.
-        HAS_PLACED.store(true, Relaxed);
-        note_root();
+    for (index, _) in (0..STANDARD).filter(|number| is_free(*number)).enumerate() {
+        if index == 0 {
+            // Before: a child that has one in its table of descriptors has these, too.
+            HAS_PLACED.store(true, Relaxed);
+            note_root();
+        }
         let flags = (MARK | libc::O_CLOEXEC) as usize;
         // SAFETY: the path is NUL-terminated.
         let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, ROOT_PATH.as_ptr() as usize, flags]) };
