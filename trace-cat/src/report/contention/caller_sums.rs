@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use foldhash::fast::RandomState;
 
-use super::small_vectors::add_sum;
+use super::small_vectors::{add_sum, sum_in_order};
 
 /// The most sums that are kept in order all the time. With many more, most of a report's time was the moving of later ones.
 const ORDERED_MAX: usize = 64;
@@ -59,12 +59,7 @@ impl<K: Ord + Hash + Copy> CallerSums<K> {
         }
         if self.hashed.is_none() && other.hashed.is_none() {
             self.ordered.extend_from_slice(&other.ordered);
-            self.ordered.sort_by_key(|(caller, _)| *caller);
-            self.ordered.dedup_by(|later, sum| {
-                let is_same = later.0 == sum.0;
-                sum.1 += if is_same { later.1 } else { 0 };
-                is_same
-            });
+            sum_in_order(&mut self.ordered);
             return;
         }
         let hashed = other.hashed.iter().flat_map(|hashed| hashed.iter()).map(|(caller, value)| (*caller, *value));

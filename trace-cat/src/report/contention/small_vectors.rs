@@ -27,6 +27,16 @@ pub fn add_sum<K: Ord>(sums: &mut Vec<(K, u64)>, key: K, value: u64) {
     }
 }
 
+/// Brings sums in the order of their keys, and makes one of those that have the same.
+pub fn sum_in_order<K: Ord + Copy>(sums: &mut Vec<(K, u64)>) {
+    sums.sort_unstable_by_key(|(key, _)| *key);
+    sums.dedup_by(|later, sum| {
+        let is_same = later.0 == sum.0;
+        sum.1 += if is_same { later.1 } else { 0 };
+        is_same
+    });
+}
+
 /// Inserts an element at an index.
 pub fn insert<T>(vector: &mut Vec<T>, index: usize, element: T) {
     if vector.len() == vector.capacity() {

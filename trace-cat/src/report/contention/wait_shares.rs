@@ -1,5 +1,7 @@
 //! How the time of a wait is divided: to those who held the object meanwhile, to handoff, and to nobody known.
 
+use super::small_vectors::sum_in_order;
+
 /// A thread that holds an object, and where it got it; both are indexes of the analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Holder {
@@ -56,12 +58,7 @@ impl WaitShares {
 
     /// Brings the holders in order and sums up those that are there more than once, after [`WaitShares::append`].
     pub fn put_in_order(&mut self) {
-        self.blamed.sort_unstable_by_key(|(holder, _)| *holder);
-        self.blamed.dedup_by(|later, sum| {
-            let is_same = later.0 == sum.0;
-            sum.1 += if is_same { later.1 } else { 0 };
-            is_same
-        });
+        sum_in_order(&mut self.blamed);
     }
 
     /// Takes back that nobody held the object.
