@@ -1,7 +1,10 @@
 //! The numbers of plain records, which nearly all are, read many bytes at a time.
 //!
 //! What is plain has a thread ID of the usual width, and arguments without a minus that have [`ARGUMENTS_MAX`] bytes at most. Other
-//! lines, and all on processors without AVX2, are left to [`Fields`](super::fields::Fields).
+//! records, and all on processors without AVX2, are left to [`Fields`](super::fields::Fields).
+//!
+//! The lines are known to be records: to look at each byte once more took a third of the time. Of other lines these functions return any
+//! value, but never panic.
 //!
 //! # Safety
 //! Functions with `target_feature` are called only where there is an [`Avx2Scanner`], which exists only on a processor with AVX2.
@@ -11,8 +14,7 @@ use std::arch::x86_64::*;
 use spec::record::{A1_OFFSET, DECIMAL_DIGITS_SAFE, EVENT1_OFFSET, HEX_DIGITS_MAX, TID_OFFSET};
 
 use super::columns;
-use super::plain_records::{Avx2Scanner, WINDOW, between, equal, fixed_part_is_valid, load};
-use super::validation::ArgumentBits;
+use super::plain_records::{Avx2Scanner, WINDOW, equal, load};
 
 /// Bytes of arguments that are compared.
 const ARGUMENTS_VIEW: usize = 2 * WINDOW;
@@ -66,27 +68,23 @@ fn plain_numbers(line: &[u8; LINE_VIEW]) -> Option<(PlainNumbers, usize)> {
     let newlines = both(equal(low, b'\n'), equal(high, b'\n'));
     // All bits below the first newline. Without one, all bits; but then the line is not accepted.
     let within = (newlines ^ newlines.wrapping_sub(1)) >> 1;
-    let arguments = ArgumentBits {
-        colons: both(equal(low, b':'), equal(high, b':')) & within,
-        decimals: both(between(low, b'0', 9), between(high, b'0', 9)) & within,
-        zeros: both(equal(low, b'0'), equal(high, b'0')),
-        letters: both(between(low, b'a', 5), between(high, b'a', 5)) & within,
-        crosses: both(equal(low, b'x'), equal(high, b'x')) & within,
-        minuses: 0,
-    };
+    let colons = both(equal(low, b':'), equal(high, b':')) & within;
+    let crosses = both(equal(low, b'x'), equal(high, b'x'));
+    let minuses = both(equal(low, b'-'), equal(high, b'-')) & within;
     let width = newlines.trailing_zeros() as usize;
-    if width > ARGUMENTS_MAX || !fixed_part_is_valid(line) || !arguments.are_valid(within) {
+    let has_usual_tid = line[EVENT1_OFFSET - 1] == b':';
+    if width > ARGUMENTS_MAX || !has_usual_tid || minuses != 0 || colons.count_ones() != 4 {
         return None;
     }
-    let mut ends = arguments.colons | 1 << width;
+    let mut ends = colons | 1 << width;
     let (mut values, mut start) = ([0; 5], 0);
     for value in &mut values {
         let end = ends.trailing_zeros() as usize;
         ends &= ends.wrapping_sub(1);
         *value = if end - start == 1 {
             u64::from(line[A1_OFFSET + start] & 15)
-        } else if arguments.crosses >> start & 2 != 0 {
-            hex_before(line, A1_OFFSET + end, end - start - 2)?
+        } else if crosses >> start & 2 != 0 {
+            hex_before(line, A1_OFFSET + end, (end - start).checked_sub(2)?)?
         } else {
             decimal(&line[A1_OFFSET + start..A1_OFFSET + end])?
         };
@@ -172,7 +170,7 @@ mod tests {
     #[test]
     fn numbers_are_those_of_the_fields() {
         let mut random = SeededRandom::seeded("plain numbers", 3);
-        let (mut taken, mut left) = (0, 0);
+        let (mut taken, mut left, mut others) = (0, 0, 0);
         for _ in 0..200_000 {
             let mut line = LINES[random.below(LINES.len())].as_bytes().to_vec();
             for _ in 0..random.below(3) {
@@ -180,24 +178,25 @@ mod tests {
             }
             line.push(b'\n');
             let end = line.iter().position(|byte| *byte == b'\n').unwrap_or_default();
+            let expected = of_fields(&line[..end]);
             let mut found = Vec::new();
             line.extend(std::iter::repeat_n(b'?', LINE_VIEW));
             let bytes = take_plain(&line, |numbers| found.push(numbers));
+            // Of what is no record, any number is right.
+            let Some(expected) = expected else {
+                others += 1;
+                continue;
+            };
             if found.is_empty() {
                 left += 1;
                 assert_eq!(bytes, 0);
             } else {
                 taken += 1;
-                assert_eq!(
-                    (found, bytes),
-                    (vec![of_fields(&line[..end]).unwrap()], end + 1),
-                    "{}",
-                    line.escape_ascii()
-                );
+                assert_eq!((found, bytes), (vec![expected], end + 1), "{}", line.escape_ascii());
             }
         }
         let has_avx2 = Avx2Scanner::detect().is_some();
-        assert!((taken > 10_000) == has_avx2 && left > 10_000, "{taken} {left}");
+        assert!((taken > 10_000) == has_avx2 && left > 10_000 && others > 10_000, "{taken} {left} {others}");
     }
 
     #[test]

@@ -157,7 +157,14 @@ pub fn event_name(event: (u8, u8)) -> &'static str {
 /// Looks up what the analysis does not know of the program's code and memory, after each record: in the code of which lock the last
 /// wait for a futex is, whether locks that a forked child found locked are static variables, and whether a cancelled thread's call is
 /// made by its unwinding.
+#[inline]
 pub fn answer_questions(analysis: &mut Analysis, recorded: &HashMap<u32, RecordedProcess>, symbols: &Symbolizer) {
+    if analysis.has_questions() {
+        answer_all(analysis, recorded, symbols);
+    }
+}
+
+fn answer_all(analysis: &mut Analysis, recorded: &HashMap<u32, RecordedProcess>, symbols: &Symbolizer) {
     for lock in std::mem::take(&mut analysis.locks_by_fork) {
         let object = &analysis.objects[lock.object as usize];
         let process = &analysis.processes[object.process as usize];

@@ -314,7 +314,13 @@ impl Analysis {
         figures.handoff += wait.shares.handoff;
         figures.unknown += wait.shares.unknown;
         figures.max_waiters = figures.max_waiters.max(wait.rank);
-        let holder = wait.shares.blamed.iter().max_by_key(|(_, time)| *time).map(|(holder, _)| holder.thread);
+        // In a convoy each wait has many holders: they are put in order only where that shows.
+        let is_shown = self.timeline.is_some() || figures.is_among_worst(waited);
+        let shows_order = is_shown || self.shares.is_some() || self.parts.pairs;
+        if shows_order || !self.blame_limits.has_room(wait.shares.blamed.len()) {
+            wait.shares.put_in_order();
+        }
+        let holder = wait.shares.longest_holder().filter(|_| is_shown).map(|holder| holder.thread);
         if let Some(sums) = &mut self.shares {
             sums.add((place.thread, place.site, object), &wait.shares);
         }

@@ -7,7 +7,7 @@ use super::wait_shares::Holder;
 const PAIRS_MAX: usize = 7 << 16;
 
 impl Analysis {
-    /// Blames holders, given in order, for their shares of a wait of a thread for an object.
+    /// Blames holders for their shares of a wait of a thread for an object. They are in order if pairs are kept.
     pub fn blame(&mut self, object: u32, waiter: u32, blamed: &[(Holder, u64)]) {
         // A thread may have held the object at several sites.
         let mut by_thread: Vec<(u32, u64)> = Vec::new();

@@ -23,6 +23,11 @@ pub struct BlameLimits {
 }
 
 impl BlameLimits {
+    /// Whether so many callers more are kept, so that their order does not matter.
+    pub fn has_room(&self, callers: usize) -> bool {
+        self.callers + callers < CALLERS_MAX
+    }
+
     /// Adds to the sum of a caller; returns whether it is kept.
     pub fn add<K: Ord + Hash + Copy>(&mut self, sums: &mut CallerSums<K>, key: K, value: u64) -> bool {
         let count = sums.len();

@@ -22,6 +22,11 @@ impl Analysis {
         }
     }
 
+    /// Whether the last record left something that only who gives the records knows: the names of its code, or its memory.
+    pub fn has_questions(&self) -> bool {
+        self.unnamed_site.is_some() || self.unwinding.is_some() || !self.locks_by_fork.is_empty()
+    }
+
     /// The site of the last wait for a futex, if nobody has said yet whether it is in the code of a lock.
     pub fn unnamed_futex_site(&self) -> Option<u32> {
         self.unnamed_site.map(|(_, site)| site)

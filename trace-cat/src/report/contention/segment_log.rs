@@ -82,16 +82,18 @@ impl SegmentLog {
         self.segments = VecDeque::new();
     }
 
-    /// The shares of a wait up to `until`, which is not after the end of the log.
+    /// The shares of a wait up to `until`, which is not after the end of the log. Its holders are not in order.
     pub fn shares(&self, wait: &PendingWait, until: u64) -> WaitShares {
         let until = self.divided_times.as_ref().map_or(until, |times| times.end.min(until));
         let mut shares = wait.shares.clone();
         let mut divided_until = wait.divided_until;
         let first = wait.first.saturating_sub(self.removed) as usize;
-        // In a convoy each segment has another holder: to keep them in order from the beginning took a tenth of a report.
         let mut appended_max = shares.blamed.len() + APPENDED_MAX;
+        shares.blamed.reserve_exact(self.segments.len().saturating_sub(first).min(APPENDED_MAX));
+        let mut has_readers = false;
         for segment in self.segments.iter().skip(first) {
             let (from, to) = (segment.from.max(divided_until), segment.to.min(until));
+            has_readers |= matches!(segment.occupant, Occupant::Several(_));
             if from < to {
                 shares.unknown += from - divided_until;
                 shares.append(&segment.occupant, to - from);
@@ -105,7 +107,9 @@ impl SegmentLog {
             }
         }
         shares.unknown += until.saturating_sub(divided_until);
-        shares.put_in_order();
+        if has_readers {
+            shares.put_in_order();
+        }
         shares
     }
 

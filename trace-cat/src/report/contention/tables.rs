@@ -276,13 +276,11 @@ impl OngoingCall {
     }
 }
 
-/// The calls that a signal handler may make by POSIX: pthread_self, pthread_kill, pthread_sigmask and sem_post; and pthread_sigqueue,
-/// which is to pthread_kill as sigqueue is to kill. Wake-ups of a futex are the same to programs that make their own semaphores.
-const OF_HANDLERS: [(u8, u8); 6] = [(1, 4), (1, 10), (1, 11), (1, 41), (4, 4), (10, 2)];
-
-/// Whether a record may well be that of a signal handler that interrupted a wait.
+/// Whether a record may well be that of a signal handler that interrupted a wait. POSIX lets handlers call pthread_self, pthread_kill,
+/// pthread_sigmask and sem_post; pthread_sigqueue is to pthread_kill as sigqueue is to kill. Wake-ups of a futex are the same to
+/// programs that make their own semaphores.
 pub fn may_be_of_handler(event: (u8, u8)) -> bool {
-    OF_HANDLERS.contains(&event)
+    matches!(event, (1, 4 | 10 | 11 | 41) | (4, 4) | (10, 2))
 }
 
 impl ThreadState {

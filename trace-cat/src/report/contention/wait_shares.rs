@@ -32,7 +32,7 @@ pub struct Segment {
 /// The nanoseconds of a wait, divided. The sum of all is the time waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitShares {
-    /// By holder, in order.
+    /// By holder. Until they have been put in order, one that had the object several times may be there as often.
     pub blamed: Vec<(Holder, u64)>,
     /// Between a release and the next acquisition.
     pub handoff: u64,
@@ -76,6 +76,11 @@ impl WaitShares {
     /// The time waited.
     pub fn total(&self) -> u64 {
         self.sum_of_blame() + self.handoff + self.unknown
+    }
+
+    /// The holder with the longest time, the last one of several in order.
+    pub fn longest_holder(&self) -> Option<Holder> {
+        self.blamed.iter().max_by_key(|(_, time)| *time).map(|(holder, _)| *holder)
     }
 
     /// The nanoseconds that are given to holders.
