@@ -161,6 +161,11 @@ impl<'a> TestCommand<'a> {
         self
     }
 
+    /// Lets it write each record by itself, if that is wanted.
+    pub fn unbuffered_if(self, unbuffered: bool) -> TestCommand<'a> {
+        if unbuffered { self.env("THR_TRACE_BUF", "1") } else { self }
+    }
+
     /// Takes a variable out of the environment.
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> TestCommand<'a> {
         self.command.env_remove(name);

@@ -18,7 +18,7 @@ fn interrupt(way: &str, step: i32) -> Option<bool> {
 fn interrupt_recorded(at_once: bool, way: &str, step: i32) -> Option<bool> {
     let test = TestDirectory::new("interrupted-child");
     let run = test.traced(Program::c("hostile/interrupted_child.c")).arg(way).arg(step.to_string());
-    let output = if at_once { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+    let output = run.unbuffered_if(at_once).run();
     if output.status.code() == Some(77) {
         println!("skipped: no process may be stopped here");
         return None;
@@ -118,4 +118,23 @@ fn a_handler_that_cannot_execute_lets_the_child_go_on() {
 #[test]
 fn a_handler_may_make_guests_while_a_child_is_initialised() {
     interrupt_at_each_step("vfork", 1);
+}
+
+/// A handler forks a child at each system call of its process's end. The child ends there, too, and says nothing.
+#[test]
+fn a_child_that_is_forked_while_its_parent_ends_is_silent() {
+    for system_calls in 0..10_000 {
+        let test = TestDirectory::new("forked-at-exit");
+        let run = test.traced(Program::c("hostile/forked_at_exit.c")).arg(system_calls.to_string());
+        let output = run.env("THR_TRACE_EVENTS", "sema_post").run();
+        if output.status.code() == Some(77) {
+            return println!("skipped: no process may be stopped here");
+        }
+        let was_interrupted = output.exited(DONE).stdout_text() == "1\n";
+        assert_eq!(test.merged().of("sema_post").len(), 10, "after {system_calls} system calls");
+        if !was_interrupted {
+            return assert!(system_calls > 10, "only {system_calls} system calls");
+        }
+    }
+    panic!("the process never ends");
 }

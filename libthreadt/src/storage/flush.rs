@@ -30,6 +30,10 @@ impl Slot {
     /// is one that writes. If it fails, the text stays.
     pub fn write(self, depth: usize, record: Option<usize>, entry: &RecordFileEntry) -> Result {
         let written = self.write_region(depth, record, entry);
+        if self.is_disowned() {
+            // A signal handler has forked this child meanwhile. What it cannot open is its parent's, which writes.
+            return Ok(());
+        }
         if written.is_err() && self.anonymous.load(Relaxed) != 0 {
             slot_table::add_note(self.generation.load(Relaxed).into(), NOTE_OWN_MEMORY);
         }

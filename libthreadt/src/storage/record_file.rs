@@ -6,7 +6,7 @@ use core::ffi::CStr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::file_table::RecordFileEntry;
-use crate::process_state::{self, PROCESS};
+use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::sys::diagnostics::{Warning, warn};
 use crate::sys::{self, Errno, Fd, FileIdentity, Result};
 use crate::trace_dir::{directory, earlier_files, names_owner};
@@ -19,11 +19,13 @@ pub struct RecordFile {
     end: u64,
 }
 
-/// Opens a tr file, or makes it at its first write. `ESTALE` if another file has its name.
+/// Opens a tr file, or makes it at its first write. `ESTALE` if another file has its name, `ECHILD` in a child that a signal handler
+/// has forked meanwhile: the file is its parent's.
 ///
 /// `long` says that it will be open for longer than a few microseconds; `lwp` is the calling thread's.
 pub fn open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Result<RecordFile> {
-    sys::repeat_if_closed(|| try_open(path, entry, long, lwp))
+    let process = WorkingProcess::current();
+    sys::repeat_if_closed(|| try_open(path, entry, long, lwp, process))
 }
 
 /// The owner of a new file, which is given to the user that the process becomes if it is one of that user's: a signal handler may have
@@ -33,15 +35,18 @@ fn owner_once_given(fd: &Fd, owner: u32, entry: &RecordFileEntry) -> u32 {
     wanted.filter(|wanted| *wanted != owner && fd.set_owner(*wanted).is_ok()).unwrap_or(owner)
 }
 
-fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Result<RecordFile> {
+fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32, process: WorkingProcess) -> Result<RecordFile> {
     for _ in 0..16 {
+        if !process.is_caller() {
+            return Err(Errno(libc::ECHILD));
+        }
         let (known, end) = (entry.identity(), entry.end());
         let Some(known) = known else {
             match Fd::create(path, libc::O_WRONLY) {
                 Ok((fd, identity)) => {
                     let owner = owner_once_given(&fd, identity.owner, entry);
                     entry.note(FileIdentity { owner, ..identity });
-                    report_removal();
+                    report_removal(process);
                     return Ok(RecordFile { fd, size: 0, end });
                 }
                 Err(Errno(libc::EEXIST)) => {
@@ -70,7 +75,7 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
                 Ok((fd, identity)) => {
                     entry.note_removal(known);
                     entry.note(identity);
-                    report_removal();
+                    report_removal(process);
                     return Ok(RecordFile { fd, size: 0, end: entry.end() });
                 }
                 Err(Errno(libc::EEXIST)) => entry.note_removal(known),
@@ -85,10 +90,10 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32) -> Resul
 /// Reports if somebody has removed the trbuf of this process, and its record files with it: what is recorded from now on is in new
 /// files, but nobody finds the buffers. To be called where a file was made.
 #[cold]
-fn report_removal() {
+fn report_removal(process: WorkingProcess) {
     let is_ended = PROCESS.final_flush_begun.load(Relaxed) != 0;
     let is_known = is_ended || PROCESS.removal_reported.load(Relaxed) != 0;
-    if is_known || !names_owner::is_trbuf_removed(process_state::generation()) {
+    if is_known || !names_owner::is_trbuf_removed(process_state::generation()) || !process.is_caller() {
         return;
     }
     PROCESS.removal_reported.store(1, Relaxed);

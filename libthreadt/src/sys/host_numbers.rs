@@ -16,7 +16,7 @@ use super::hold::Holder;
 use super::open_files::{has_unnoted, may_be_open};
 use super::process::{process_id, thread_exists};
 use super::stack::stack_pointer;
-use super::standard_numbers::is_standard;
+use super::standard_numbers::{self, is_standard};
 use super::time::{sleep, time_used_by};
 
 /// The numbers that a call concerns.
@@ -38,6 +38,11 @@ impl Numbers {
     fn contains(self, number: c_int) -> bool {
         let least = (self.0 & !AND_GREATER) as c_int;
         number == least || number > least && self.0 & AND_GREATER != 0
+    }
+
+    /// Whether one of them is that of a standard descriptor.
+    fn has_standard(self) -> bool {
+        is_standard((self.0 & !AND_GREATER) as c_int)
     }
 
     /// Whether one is, or may become, that of a file which a thread has open for whom `is_asked`.
@@ -204,9 +209,14 @@ pub fn with_numbers<T>(numbers: Numbers, lwp: u32, change: impl Fn() -> T, is_bu
         let is_another = |holder| holder != lwp;
         opening && has_unnoted() || may_be_open(|number| numbers.contains(number), is_another, opening)
     };
+    // A placeholder goes when its owner closes the number, which would be the host's by then.
+    let is_placed = || numbers.has_standard() && standard_numbers::are_of_another(lwp);
     let mut turns = 0..PATIENCE;
-    while turns.next().is_some_and(|turn| is_awaited(turn < OPENING_PATIENCE)) {
+    while turns.next().is_some_and(|turn| is_awaited(turn < OPENING_PATIENCE) || is_placed()) {
         sleep(PAUSE);
+    }
+    if turns.is_empty() && is_placed() {
+        standard_numbers::give_up_waiting();
     }
     if let Some(announcement) = announcement {
         announcement.began.store(time_used_by(lwp).unwrap_or(u64::MAX), SeqCst);
@@ -235,6 +245,8 @@ pub fn forget() {
 
 #[cfg(test)]
 mod tests {
+    use core::sync::atomic::AtomicU32;
+
     use super::*;
     use crate::sys::thread_id;
 
@@ -265,5 +277,33 @@ mod tests {
         let announcement = announcements.add(u64::from(thread_id()) << LWP_AT | u64::from(Numbers::from(3).0)).unwrap();
         announcements.wait_until_none(1, || (), |()| ());
         assert_eq!(announcement.word.load(SeqCst), 0);
+    }
+
+    /// A thread may lose its processor for as long between looking at its placeholder and closing the number.
+    #[test]
+    fn a_standard_number_changes_only_when_nobody_has_placeholders() {
+        let stage = AtomicU32::new(0);
+        let wait_for = |wanted| {
+            while stage.load(SeqCst) != wanted {
+                sleep(PAUSE);
+            }
+        };
+        let open = || {
+            stage.store(1, SeqCst);
+            wait_for(2);
+            sleep(50_000_000);
+            stage.store(3, SeqCst);
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                standard_numbers::note_closing();
+                standard_numbers::while_taken(thread_id(), open);
+            });
+            wait_for(1);
+            let stage_of = |number| with_numbers(Numbers::one(number), thread_id(), || stage.load(SeqCst), |_| false);
+            assert_eq!(stage_of(3), 1);
+            stage.store(2, SeqCst);
+            assert_eq!(stage_of(0), 3);
+        });
     }
 }

@@ -57,6 +57,17 @@ pub fn is_standard(number: c_int) -> bool {
     (0..STANDARD).contains(&number)
 }
 
+/// Whether another thread than `lwp` has placeholders, or had them when it left their turn by a jump. Not where somebody has waited for
+/// the end of that turn in vain.
+pub fn are_of_another(lwp: u32) -> bool {
+    PLACING.holder().is_some_and(|holder| holder.lwp() != lwp && holder.word() != WAITED_FOR_IN_VAIN.load(Relaxed))
+}
+
+/// Notes that somebody has waited in vain for the end of this turn.
+pub fn give_up_waiting() {
+    WAITED_FOR_IN_VAIN.store(PLACING.holder().map_or(0, Holder::word), Relaxed);
+}
+
 /// Notes that the host may have closed one.
 pub fn note_closing() {
     // ORDERING: SeqCst. A hook does this while the number is announced (`host_numbers`), so that nothing is opened meanwhile.
@@ -119,7 +130,7 @@ fn take_turn(lwp: u32) -> (bool, Option<BlockedSignals>) {
         drop(blocked);
         sleep(PAUSE);
     }
-    WAITED_FOR_IN_VAIN.store(PLACING.holder().map_or(0, Holder::word), Relaxed);
+    give_up_waiting();
     (false, BlockedSignals::unless_others_get_them())
 }
 
