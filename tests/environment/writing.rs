@@ -43,7 +43,7 @@ fn unbuffered_or_not_the_records_are_the_same() {
     for unbuffered in [false, true] {
         let test = TestDirectory::new("both");
         let run = test.traced(modest());
-        assert_eq!(unchanged(if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }), [""; 0]);
+        assert_eq!(unchanged(run.unbuffered_if(unbuffered)), [""; 0]);
         let mut names: Vec<String> = test.merged().records.iter().map(|record| record.name()).collect();
         names.sort();
         // A wait may wake spuriously and be made again.

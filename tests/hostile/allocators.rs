@@ -18,7 +18,7 @@ fn recording_allocates_nothing() {
             println!("unbuffered {unbuffered}, LD_PRELOAD={preload}");
             let test = TestDirectory::new("allocates");
             let run = test.traced(&program).env("LD_PRELOAD", &preload);
-            let traced = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            let traced = run.unbuffered_if(unbuffered).run();
             traced.success();
             assert_eq!(native.stdout_text(), traced.stdout_text());
             // 5001 pairs by the main thread and 3000 by each of twenty; the allocator's own come on top.

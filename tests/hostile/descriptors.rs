@@ -49,7 +49,7 @@ fn closed_standard_descriptors_are_closed_at_every_moment() {
                 traced_mutexes(&test, &program)
             };
             let run = run.args([how, "5000"]).arg(&result);
-            if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run().success();
+            run.unbuffered_if(unbuffered).run().success();
             let used = fs::read_to_string(&result).unwrap();
             assert_eq!(used, "0 0\n", "uses that went somewhere, and open numbers: {how}, unbuffered {unbuffered}");
             super::assert_complete(&test, 3 * 2 * 5_000);
@@ -89,7 +89,7 @@ fn directories_of_the_programs_stay_open_where_standard_descriptors_are_closed()
             let test = TestDirectory::new("own-directories");
             let run = test.traced("sh").args(["-c", script]).arg(&program).arg(how);
             let run = run.env("THR_TRACE_EVENTS", "mutex");
-            let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            let output = run.unbuffered_if(unbuffered).run();
             assert_eq!(output.success().stdout_text(), "0\n", "lost directories, {how}, unbuffered {unbuffered}");
         }
     }

@@ -70,7 +70,7 @@ fn a_file_system_that_reserves_no_space() {
         let arguments =
             "pairs 100 threads 4 3000 clone 2000 thread 100 exec pairs 200 thread 50 exec pairs 7".to_owned() + last;
         let run = without(&test, "fallocate", &arguments);
-        let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+        let output = run.unbuffered_if(unbuffered).run();
         if last.is_empty() {
             output.exited(DONE);
         }

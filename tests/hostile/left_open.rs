@@ -15,7 +15,7 @@ fn jumps_out_of_writes_leave_nothing_open() {
     {
         let test = TestDirectory::new("left-writes");
         let run = test.traced(&program).args(["1500", limit, stack]).env("THR_TRACE_EVENTS", "sema");
-        let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+        let output = run.unbuffered_if(unbuffered).run();
         let words: Vec<u64> =
             output.success().stdout_text().split_whitespace().map(|word| word.parse().unwrap()).collect();
         let [before, after, failed, finished, posted] = words[..] else { panic!("{}", output.stdout_text()) };
@@ -91,7 +91,7 @@ fn children_cloned_in_a_handler_have_no_descriptor_of_its_thread() {
         for unbuffered in [false, true] {
             let test = TestDirectory::new("cloned-in-handler");
             let run = test.traced(&program).args(["100", locks]).env("THR_TRACE_EVENTS", "mutex");
-            let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            let output = run.unbuffered_if(unbuffered).run();
             assert_eq!(output.success().stdout_text(), "0\n", "children with a descriptor: {locks} {unbuffered}");
         }
     }
@@ -123,7 +123,7 @@ fn a_host_that_closes_everything_keeps_its_files() {
         let test = TestDirectory::new("closing");
         let own = test.directory().join("own");
         let run = test.traced(&program).arg(rounds).arg(&own).args([threads, how]).env("THR_TRACE_EVENTS", "mutex");
-        let run = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run };
+        let run = run.unbuffered_if(unbuffered);
         let output = if how == "instruction" { run.noise_expected().run() } else { run.run() };
         let foreign = output.success().stdout_text().split_whitespace().nth(1);
         assert_eq!(foreign, Some("0"), "times that the host's file held something else: {}", output.command);
@@ -140,7 +140,7 @@ fn a_host_that_chooses_its_numbers_gets_them() {
         let test = TestDirectory::new("replacing");
         let own = test.directory().join("own");
         let run = test.traced(&program).arg(&own).arg(rounds).env("THR_TRACE_EVENTS", "mutex");
-        let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+        let output = run.unbuffered_if(unbuffered).run();
         output.exited(7);
         let text = output.stdout_text();
         assert_eq!(text, "0 0 5\n", "calls that failed, numbers that led elsewhere, bytes: {}", output.command);
@@ -182,7 +182,7 @@ fn threads_with_a_table_of_their_own_have_no_descriptor_of_another_thread() {
         for unbuffered in [false, true] {
             let test = TestDirectory::new("own-table");
             let run = test.traced(&program).args(["60", how]).env("THR_TRACE_EVENTS", "mutex");
-            let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            let output = run.unbuffered_if(unbuffered).run();
             let [with, pairs] = numbers(output.success().stdout_text());
             assert_eq!(with, 0, "threads with a descriptor, {how}, {unbuffered}");
             super::assert_complete(&test, 3 * pairs as usize);

@@ -213,7 +213,7 @@ fn the_limit_changes_during_writes() {
         println!("{arguments}, THR_TRACE_BUF {unbuffered}");
         let test = TestDirectory::new("fsize-changes");
         let run = traced_mutexes(&test, &Program::c("hostile/limiting.c")).args(words(arguments));
-        let run = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run };
+        let run = run.unbuffered_if(unbuffered);
         let output = run.noise_expected().run();
         output.exited(DONE);
         let pairs: usize = output.stdout_text().trim().parse().unwrap();

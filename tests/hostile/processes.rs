@@ -12,7 +12,7 @@ fn a_chain_of_images() {
     for unbuffered in [false, true] {
         let test = TestDirectory::new("chain");
         let run = traced_steps(&test, "pairs 1 exec pairs 2 exec threads 2 500 pairs 3 exec pairs 4 exec pairs 3000");
-        let run = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run };
+        let run = run.unbuffered_if(unbuffered);
         let output = run.run();
         output.exited(DONE);
         let mut pids: Vec<&str> = output.stdout_text().lines().filter(|line| line.starts_with("pid ")).collect();
@@ -43,7 +43,7 @@ fn a_raw_clone_is_a_fork() {
     for unbuffered in [false, true] {
         let test = TestDirectory::new("clone");
         let run = traced_steps(&test, "pairs 100 clone 50 pairs 10 clone 2000 pairs 1");
-        let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+        let output = run.unbuffered_if(unbuffered).run();
         output.exited(DONE);
         let pid: u32 = output.stdout_text().lines().next().unwrap()[4..].parse().unwrap();
         let trace = assert_complete(&test, 3 * (100 + 50 + 10 + 2000 + 1));
@@ -62,7 +62,7 @@ fn a_vforked_child_locks_and_posts() {
             let test = TestDirectory::new("vfork");
             let run = traced_steps(&test, &format!("pairs 100 {how} 50 pairs 2000"))
                 .env("THR_TRACE_EVENTS", "mutex:sema:process");
-            let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            let output = run.unbuffered_if(unbuffered).run();
             output.exited(DONE);
             let pid: u32 = output.stdout_text().lines().next().unwrap()[4..].parse().unwrap();
             let trace = test.merged();
@@ -116,7 +116,7 @@ fn a_task_in_the_same_memory_leaves_its_parents_records_alone() {
             let test = TestDirectory::new("beside");
             let pairs: u32 = if unbuffered { 5_000 } else { 100_000 };
             let run = super::traced_mutexes(&test, &program).args([how, &pairs.to_string()]);
-            let run = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            let run = run.unbuffered_if(unbuffered).run();
             run.exited(DONE);
             let trace = test.merged();
             let Account { records, lost, causes } = account(&trace);

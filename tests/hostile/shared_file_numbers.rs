@@ -11,7 +11,7 @@ fn two_live_threads_share_a_file() {
     for (unbuffered, pairs) in [(false, 20_000), (true, 2000)] {
         let test = TestDirectory::new("shared");
         let run = traced_mutexes(&test, &Program::c("hostile/shared_number.c")).arg(pairs.to_string());
-        let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+        let output = run.unbuffered_if(unbuffered).run();
         output.success();
         let threads: Vec<u32> = output.stdout_text().split_whitespace().map(|word| word.parse().unwrap()).collect();
         assert_eq!(threads[0] & 0xfff, threads[1] & 0xfff);

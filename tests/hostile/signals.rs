@@ -52,7 +52,7 @@ fn storm(test: &TestDirectory, mode: &str, unbuffered: bool) -> (Vec<StormWorker
     let program = Program::c("hostile/storm.c");
     test.native(&program).args([mode, "200"]).run().success();
     let run = test.traced(&program).args([mode, "200"]).env("THR_TRACE_EVENTS", "sema:mutex:process");
-    let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+    let output = run.unbuffered_if(unbuffered).run();
     (StormWorker::parse_all(&output), test.merged())
 }
 
@@ -228,7 +228,7 @@ fn signals_of_the_process_get_to_the_thread_that_gets_them_without_a_recorder() 
             let test = TestDirectory::new("process-signals");
             let run = test.traced("sh").args(["-c", script]).arg(&program).args([how, "300"]);
             let run = run.env("THR_TRACE_EVENTS", "sema");
-            let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            let output = run.unbuffered_if(unbuffered).run();
             let elsewhere = output.success().stdout_text();
             assert_eq!(elsewhere, "0\n", "signals that another thread has handled, {how}, unbuffered {unbuffered}");
         }

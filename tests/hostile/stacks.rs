@@ -10,7 +10,7 @@ fn every_kind_of_call_on_what_is_left_of_a_small_stack() {
         let test = TestDirectory::new("stacks");
         test.native(&program).run().success();
         let run = test.traced(&program);
-        let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+        let output = run.unbuffered_if(unbuffered).run();
         output.success();
         assert_eq!(output.stdout_text(), "done\n");
         let trace = test.merged();
@@ -67,7 +67,7 @@ fn children_of_a_thread_on_shared_memory_leave_their_parent_alone() {
                 test.traced(&program)
             };
             let run = run.arg(how).env("THR_TRACE_EVENTS", "mutex").noise_expected();
-            let output = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+            let output = run.unbuffered_if(unbuffered).run();
             let pairs: usize = output.success().stdout_text().trim_end().parse().unwrap();
             let message =
                 "libthreadt: this process may share thread-local variables with its parent; nothing is recorded";

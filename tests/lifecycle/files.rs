@@ -42,7 +42,7 @@ fn no_descriptor_stays_open() {
         let test = TestDirectory::new("descriptors");
         let program = Program::c("lifecycle/descriptors.c");
         let run = test.traced(&program);
-        let traced = if unbuffered { run.env("THR_TRACE_BUF", "1") } else { run }.run();
+        let traced = run.unbuffered_if(unbuffered).run();
         let native = test.native(&program).run();
         native.success();
         traced.success();

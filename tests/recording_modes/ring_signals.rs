@@ -26,7 +26,11 @@ fn handlers_post_within_records() {
         let mut handled = post_numbers(&trace, worker.lwp, worker.handlers);
         handled.sort_unstable();
         if !messages.contains(&format!("LWP {} ", worker.lwp)) {
-            assert_same_items(&handled, &(0..worker.handled as u64).collect::<Vec<_>>(), "posts by handlers");
+            // A handler looks at the semaphore before it posts. Two others may post in between.
+            let is_possible =
+                |(index, number): (usize, &u64)| (index.saturating_sub(2)..=index).contains(&(*number as usize));
+            assert_eq!(handled.len(), worker.handled);
+            assert!(handled.iter().enumerate().all(is_possible), "posts by handlers: {handled:?}");
         }
         assert!(worker.handled >= 200, "the storm did not arise");
     }

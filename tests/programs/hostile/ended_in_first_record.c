@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "../check.h"
+#include "open_descriptors.h"
 
 static sem_t semaphore;
 static volatile int is_posting, has_posted;
@@ -38,13 +39,6 @@ static long microseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-static int open_descriptors(void) {
-    int count = 0;
-    for (int number = 0; number < 1024; number++)
-        count += fcntl(number, F_GETFD) >= 0;
-    return count;
 }
 
 static void end_thread(int cancels, long after, int *counts) {

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "../check.h"
+#include "open_descriptors.h"
 
 enum { LIMIT = 64, THREADS_MAX = 16, CALLS = 20000 };
 
@@ -54,13 +55,6 @@ static void *run(void *argument) {
     lock_often(CALLS);
     CHECK(timer_delete(timer) == 0);
     return argument;
-}
-
-static int open_descriptors(void) {
-    int count = 0;
-    for (int i = 0; i < LIMIT; i++)
-        count += fcntl(i, F_GETFD) >= 0;
-    return count;
 }
 
 static long mebibytes(const char *start) {

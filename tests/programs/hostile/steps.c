@@ -43,6 +43,7 @@
 
 #include "../check.h"
 #include "../lifecycle/calls.h"
+#include "open_descriptors.h"
 
 enum { THREADS = 8, STACK = 1 << 20 };
 
@@ -109,13 +110,6 @@ static void keep_open(int least, int most) {
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
-}
-
-static int open_descriptors(void) {
-    int open = 0;
-    for (int fd = 0; fd < 1024; fd++)
-        open += fcntl(fd, F_GETFD) >= 0;
-    return open;
 }
 
 static void end_at_signal(int signal) {
