@@ -282,12 +282,13 @@ impl Analysis {
 
     /// Takes the initialisation of a barrier.
     fn initialise_barrier(&mut self, thread: u32, record: &NumericRecord) {
-        let [address, _, count, site, rval] = record.arguments;
+        let [address, attributes, count, site, rval] = record.arguments;
         self.initialise(thread, record, Barrier, rval, site);
         if rval == 0 {
             let process = self.threads[thread as usize].process;
             let object = self.object(process, address, Barrier, 0);
-            self.objects[object as usize].wakeups.round = Some(count);
+            // Threads of other processes may be among those of a round, if its attributes say so, which are not recorded.
+            self.objects[object as usize].wakeups.round = (attributes == 0).then_some(count);
         }
     }
 

@@ -267,20 +267,25 @@ impl Analysis {
         let queue = &mut self.objects[object as usize].wakeups;
         queue.last_arrival = Some(arrival);
         if waits {
+            let missing = record.arguments[1];
+            queue.missing = if queue.waits.is_empty() { missing } else { queue.missing.max(missing) };
             queue.begin_wait(IdleWait { thread, entry: record.time, before_move: 0, mutex: None });
         } else {
-            self.end_barrier_waits(object, arrival);
+            self.end_barrier_waits(object, Some(arrival));
         }
     }
 
-    fn end_barrier_waits(&mut self, object: u32, arrival: Waker) {
+    /// Ends all waits at a barrier by the arrival of the last thread, if it is one of this process.
+    fn end_barrier_waits(&mut self, object: u32, arrival: Option<Waker>) {
         for wait in self.objects[object as usize].wakeups.end_all_waits() {
             let calls = self.threads[wait.thread as usize].open.iter_mut();
             if let Some(call) = calls.rev().find(|call| call.object == Some(object)) {
-                call.arrival = Some(arrival);
+                call.arrival = arrival;
             }
         }
-        self.activities.log_until(arrival.thread, arrival.time);
+        if let Some(Waker { thread, time, .. }) = arrival {
+            self.activities.log_until(thread, time);
+        }
     }
 
     /// Takes the return record of a wait at a barrier.
@@ -293,17 +298,19 @@ impl Analysis {
         if !waits {
             return;
         }
+        // glibc returns this to the last to arrive.
+        let is_last = record.arguments[0] == libc::PTHREAD_BARRIER_SERIAL_THREAD as u64;
         let queue = &mut self.objects[object as usize].wakeups;
         let mut arrival = call.arrival;
+        let arrived = queue.waits.len() as u64;
         if queue.end_wait(thread).is_some() {
-            // Threads that arrived at the same time counted the missing ones before the others were there.
-            arrival = queue.last_arrival.filter(|last| last.time >= entry);
-            if let Some(arrival) = arrival {
-                self.end_barrier_waits(object, arrival);
-            }
+            // Threads that arrived at the same time counted the missing ones before the others were there. Who has not arrived in this
+            // process has in another one.
+            let last_here = queue.last_arrival.filter(|last| arrived >= queue.missing && last.time >= entry);
+            arrival = if is_last { Some(Waker { thread, site, time: entry }) } else { last_here };
+            self.end_barrier_waits(object, arrival);
         }
-        if arrival.is_some_and(|arrival| arrival.thread == thread) {
-            // It was the last to arrive.
+        if is_last || arrival.is_some_and(|arrival| arrival.thread == thread) {
             return;
         }
         let place = WaitPlace::new(thread, site, entry);

@@ -104,6 +104,8 @@ pub use waiter_wakes::WaiterWakes;
 #[cfg(test)]
 mod analysis_tests;
 #[cfg(test)]
+mod barrier_tests;
+#[cfg(test)]
 mod cancellation_tests;
 #[cfg(test)]
 mod condition_wait_tests;

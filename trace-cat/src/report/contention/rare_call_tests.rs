@@ -182,35 +182,6 @@ fn after_a_cancelled_routine_nobody_knows_who_runs_it() {
 }
 
 #[test]
-fn the_last_to_arrive_is_that_of_the_waits_own_round() {
-    let lines = [
-        (10, 1, "7:2:1", &[16, 2][..]),
-        (11, 2, "7:2:1", &[16, 1]),
-        (12, 2, "7:2:2", &[0]),
-        (13, 3, "7:2:1", &[16, 2]),
-        (14, 4, "7:2:1", &[16, 1]),
-        (15, 1, "7:2:2", &[0]),
-        (16, 3, "7:2:2", &[0]),
-        (17, 4, "7:2:2", &[0]),
-    ];
-    assert_eq!(wakers(&analysed(&lines).0, 16), [(2, 1), (4, 1)]);
-    // Those that arrive at the same time do not count each other, nor do threads of the next round.
-    let lines = [
-        (1, 1, "7:1:0", &[16, 0, 2, 0, 0][..]),
-        (10, 1, "7:2:1", &[16, 2]),
-        (11, 2, "7:2:1", &[16, 2]),
-        (12, 3, "7:2:1", &[16, 1]),
-        (13, 1, "7:2:2", &[0]),
-        (14, 2, "7:2:2", &[0]),
-        (20, 4, "7:2:1", &[16, 1]),
-        (21, 4, "7:2:2", &[0]),
-        (22, 3, "7:2:2", &[0]),
-    ];
-    let (analysis, _) = analysed(&lines);
-    assert_eq!((figures(&analysis, 16), wakers(&analysis, 16)), ((2, 0, 3 + 10, 0, 0), vec![(2, 1), (4, 1)]));
-}
-
-#[test]
 fn who_unlocks_for_another_has_not_been_the_owner() {
     let mut lines = Vec::new();
     for time in [10, 20, 30] {

@@ -92,8 +92,10 @@ pub struct WakeupQueue {
     remaining: u32,
     /// How many later posts there were while all waits had earlier ones.
     surplus: u32,
-    /// How many threads make a round of a barrier.
+    /// How many threads make a round of a barrier that is known to be of one process.
     pub round: Option<u64>,
+    /// How many threads were missing at a barrier when the first of those that wait arrived, as these counted.
+    pub missing: u64,
     /// A post is recorded.
     pub has_posts: bool,
     /// The last that arrived at a barrier.
@@ -115,6 +117,7 @@ impl WakeupQueue {
         remaining: 0,
         surplus: 0,
         round: None,
+        missing: 0,
         has_posts: false,
         last_arrival: None,
         waiter_wakes: WaiterWakes::NONE,

@@ -1,0 +1,52 @@
+//! Waits at barriers, and who ends them.
+
+use super::analysis_tests::{RecordLine, analysed, figures, wakers};
+
+#[test]
+fn the_last_to_arrive_is_that_of_the_waits_own_round() {
+    let lines = [
+        (10, 1, "7:2:1", &[16, 2][..]),
+        (11, 2, "7:2:1", &[16, 1]),
+        (12, 2, "7:2:2", &[0]),
+        (13, 3, "7:2:1", &[16, 2]),
+        (14, 4, "7:2:1", &[16, 1]),
+        (15, 1, "7:2:2", &[0]),
+        (16, 3, "7:2:2", &[0]),
+        (17, 4, "7:2:2", &[0]),
+    ];
+    assert_eq!(wakers(&analysed(&lines).0, 16), [(2, 1), (4, 1)]);
+    // Those that arrive at the same time do not count each other, nor do threads of the next round.
+    let lines = [
+        (1, 1, "7:1:0", &[16, 0, 2, 0, 0][..]),
+        (10, 1, "7:2:1", &[16, 2]),
+        (11, 2, "7:2:1", &[16, 2]),
+        (12, 3, "7:2:1", &[16, 1]),
+        (13, 1, "7:2:2", &[0]),
+        (14, 2, "7:2:2", &[0]),
+        (20, 4, "7:2:1", &[16, 1]),
+        (21, 4, "7:2:2", &[0]),
+        (22, 3, "7:2:2", &[0]),
+    ];
+    let (analysis, _) = analysed(&lines);
+    assert_eq!((figures(&analysis, 16), wakers(&analysis, 16)), ((2, 0, 3 + 10, 0, 0), vec![(2, 1), (4, 1)]));
+}
+
+/// Only those of one process are at the barrier that this has at an address.
+#[test]
+fn the_last_to_arrive_may_be_of_another_process() {
+    const LAST: u64 = libc::PTHREAD_BARRIER_SERIAL_THREAD as u64;
+    let found = |waits: &[RecordLine<'static>]| {
+        // A count of 3, for which the attributes may say that it is for processes.
+        let init: &[RecordLine] = &[(1, 1, "7:1:0", &[16, 0x99, 3, 0, 0])];
+        let (analysis, _) = analysed(&[init, waits].concat());
+        (figures(&analysis, 16), wakers(&analysis, 16))
+    };
+    let arrivals: &[RecordLine] = &[(10, 1, "7:2:1", &[16, 3]), (20, 2, "7:2:1", &[16, 2])];
+    let returns: &[RecordLine] = &[(50, 1, "7:2:2", &[0]), (51, 2, "7:2:2", &[0])];
+    assert_eq!(found(&[arrivals, returns].concat()), ((2, 0, 40 + 31, 0, 0), vec![]));
+    assert_eq!(found(&[(10, 1, "7:2:1", &[16, 2]), (50, 1, "7:2:2", &[0])]), ((1, 0, 40, 0, 0), vec![]));
+    // Both looked before either had arrived.
+    assert_eq!(found(&[(10, 1, "7:2:1", &[16, 2]), (11, 1, "7:2:2", &[LAST])]), ((0, 0, 0, 0, 0), vec![]));
+    let together: &[RecordLine] = &[(10, 1, "7:2:1", &[16, 2]), (11, 2, "7:2:1", &[16, 2]), (12, 1, "7:2:2", &[0])];
+    assert_eq!(found(&[together, &[(13, 2, "7:2:2", &[LAST])]].concat()), ((1, 0, 2, 0, 0), vec![(2, 1)]));
+}
