@@ -16,6 +16,7 @@ use crate::output::destination;
 use crate::report::host_list;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::error::Error;
+use crate::trace::copied_directories::without_copies;
 use crate::trace::hosts::HostTable;
 use crate::{control, follow, launch, recover};
 use messages::Messages;
@@ -32,7 +33,7 @@ pub fn main() -> ExitCode {
     match Task::parse(std::env::args_os(), std::env::var_os("THR_TRACE_DIR"), io::stdout().is_terminal()) {
         Ok(Task::Read(options)) => cli.read(options),
         Ok(Task::Report(options)) => cli.report(options),
-        Ok(Task::Open(options)) => cli.open(&options),
+        Ok(Task::Open(options)) => cli.open(options),
         Ok(Task::Set(options)) => cli.status(control::set(&options, &cli.diagnostics).map(|()| false), &["set"]),
         Ok(Task::Status(options)) => {
             let printed = control::print_status(&options, &mut io::stdout().lock(), &cli.diagnostics);
@@ -67,10 +68,12 @@ impl Cli {
     }
 
     /// Writes a timeline for the Perfetto UI, and prints how to see it.
-    fn open(&self, options: &Options) -> ExitCode {
+    fn open(&self, options: Options) -> ExitCode {
         destination::ignore_file_size_signal();
         let name = options.printing.output.as_deref().map_or_else(Default::default, |path| path.display().to_string());
-        let exported = options.check_commands().and_then(|()| export::export(options, &self.diagnostics));
+        let paths = without_copies(options.paths.clone(), &self.diagnostics);
+        let options = Options { paths, ..options };
+        let exported = options.check_commands().and_then(|()| export::export(&options, &self.diagnostics));
         if let Ok(true) = exported {
             let hint = "open it at https://ui.perfetto.dev (Open trace file), which reads it in the browser and uploads nothing";
             // A closed standard output is no failure.
@@ -82,7 +85,8 @@ impl Cli {
     /// Reports on a trace.
     fn report(&self, options: ReportOptions) -> ExitCode {
         destination::ignore_file_size_signal();
-        let outcome = report::report(options, &self.diagnostics);
+        let paths = without_copies(options.paths.clone(), &self.diagnostics);
+        let outcome = report::report(ReportOptions { paths, ..options }, &self.diagnostics);
         let has_found = |outcome: &ReportOutcome| outcome.has_deadlock || outcome.is_exceeded;
         self.status(outcome.and_then(|outcome| self.found(has_found(&outcome), outcome)), &["report"])
     }
@@ -170,10 +174,14 @@ fn execute(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandErr
     if options.hosts {
         return print_hosts(&options, diagnostics);
     }
-    if options.printing.format.is_timeline() && !options.following.follow {
+    if options.following.follow {
+        return follow::follow(&options, diagnostics);
+    }
+    let options = Options { paths: without_copies(options.paths.clone(), diagnostics), ..options };
+    if options.printing.format.is_timeline() {
         return export::export(&options, diagnostics).map(|_| ());
     }
-    if options.following.follow { follow::follow(&options, diagnostics) } else { print::print(options, diagnostics) }
+    print::print(options, diagnostics)
 }
 
 fn print_hosts(options: &Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {

@@ -148,6 +148,8 @@ struct Imports {
     locks: bool,
     /// A function that creates a thread.
     threads: bool,
+    /// A function that opens libraries, whose imports are not known: java's locks are in libjvm.so.
+    libraries: bool,
     /// Any recorded function.
     recorded: bool,
 }
@@ -157,6 +159,7 @@ impl Imports {
         for name in &elf.imports {
             self.locks |= name == b"syscall" || LOCKS.iter().any(|prefix| name.starts_with(prefix));
             self.threads |= THREADS.contains(&name.as_slice());
+            self.libraries |= LIBRARIES.contains(&name.as_slice());
             let is_recorded =
                 |function: &spec::Function| function.symbol.split('@').next().map(str::as_bytes) == Some(name);
             self.recorded |= FUNCTIONS.iter().any(is_recorded);
@@ -165,7 +168,7 @@ impl Imports {
 
     /// Whether there may be locks, but none that is recorded. A program without threads has no need of any.
     fn are_suspicious(&self) -> bool {
-        !self.locks && (self.threads || !self.recorded)
+        !self.locks && !self.libraries && (self.threads || !self.recorded)
     }
 }
 
@@ -182,6 +185,9 @@ fn libraries(path: &Path, linker: &Path) -> Vec<Elf> {
     });
     paths.filter_map(|path| File::open(path).ok().and_then(elf::read)).collect()
 }
+
+/// Functions by which a program opens libraries.
+const LIBRARIES: [&[u8]; 2] = [b"dlopen", b"dlmopen"];
 
 /// Functions by which a program gets threads.
 const THREADS: [&[u8]; 3] = [b"pthread_create", b"thrd_create", b"clone"];
@@ -263,7 +269,8 @@ mod tests {
         for imports in [&["pthread_create", "exit"][..], &["clone", "printf"], &["printf"], &[]] {
             assert!(hint("libc.so.6", false, imports).starts_with("nothing of this program's locking"), "{imports:?}");
         }
-        for imports in [&["syscall", "pthread_create"][..], &["pthread_create", "sem_wait"], &["fork", "printf"]] {
+        let unsuspicious = [&["syscall", "pthread_create"][..], &["pthread_create", "sem_wait"], &["fork", "printf"]];
+        for imports in unsuspicious.into_iter().chain([&["pthread_create", "dlopen"][..]]) {
             assert_eq!(hint("libc.so.6", false, imports), "", "{imports:?}");
         }
         // The standard library calls futex(2) by syscall.

@@ -3,9 +3,10 @@
 //! `inputs` lists the paths by the `file_names` in them, and makes a `record_text` of each record file: its bytes, overlaid
 //! with and followed by what `buffers` finds in the trbuf of its process; how a trbuf is read depends on `process_liveness`.
 //! A `record_reader` reads such a text. `scan` does so once for every text, reports damage, and makes a `time_index`: which
-//! times are where. If the directories are of several `hosts`, texts are read through a `host_view`.
+//! times are where. If the directories are of several `hosts`, texts are read through a `host_view`. `copied_directories` are left out first.
 
 pub mod buffers;
+pub mod copied_directories;
 pub mod counted_losses;
 pub mod file_handle;
 pub mod file_names;

@@ -150,7 +150,11 @@ pub fn selected_paths(
     if options.last {
         return Ok(newest.paths());
     }
-    let place = newest.directory.display();
+    let others = runs.iter().filter(|run| run.directory != newest.directory).count();
+    let place = match &options.paths[..] {
+        [first, rest @ ..] if others > 0 && !rest.is_empty() => format!("{} and {} more", first.display(), rest.len()),
+        _ => newest.directory.display().to_string(),
+    };
     if runs.len() > 1 && !options.stat {
         let (count, since) = (runs.len(), DateTime(newest.start));
         let what = format_args!("{count} runs; --last is for the newest alone, of {since}, --run N for another");

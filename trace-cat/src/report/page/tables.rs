@@ -129,8 +129,9 @@ pub fn pairs(view: &ReportView, top: usize, text: &mut String) {
     *text += &format!("{:<27}{:<27}{:>9}{:>9}  {}\n", "waiter", "holder", "waits", "waited", "object");
     for PairRow { waiter, holder, object, waits, waited } in pairs.iter().take(top) {
         let [waiter, holder] = [waiter, holder].map(|thread| thread_label(view, *thread));
-        let (waited, object) = (short_duration(*waited), view.object_label(*object));
-        *text += &format!("{waiter:<27}{holder:<27}{waits:>9}{waited:>9}  {object}\n");
+        let (waited, of) = (short_duration(*waited), view.process_suffix(*object));
+        let object = view.object_label(*object);
+        *text += &format!("{waiter:<27}{holder:<27}{waits:>9}{waited:>9}  {object}{of}\n");
     }
     more(pairs.len(), top, text);
 }
