@@ -14,77 +14,115 @@ use super::file_handle::{self, read_info};
 use super::file_names::{is_subdirectory, listed_directory, split_name};
 use crate::support::diagnostics::Diagnostics;
 
-/// The sizes of a directory's record files and trinfos, by their paths within it.
-type FileSizes = BTreeMap<PathBuf, u64>;
+/// Bytes that are compared at once.
+const PIECE: usize = 1 << 16;
 
-/// What tells a directory apart from others that are no copies of it.
-#[derive(PartialEq, Eq, Hash)]
-struct FirstRecord {
-    file: PathBuf,
-    line: Vec<u8>,
-    boot: Vec<u8>,
-}
+/// The sizes of a directory's files, by their paths within it.
+type FileSizes = BTreeMap<PathBuf, u64>;
 
 /// A directory among the paths, or a file, which has no files.
 struct NamedDirectory {
     path: PathBuf,
     files: FileSizes,
+    /// The earliest record that a file begins with, as it is printed: no other thread of this boot has one of that time.
+    first_record: Option<Vec<u8>>,
+    /// `None` without a trinfo.
+    boot: Option<Vec<u8>>,
 }
 
-/// These paths without the directories of which another one is a copy that has at least as much. They are reported.
+/// These paths without the directories that are copies of others or of a part of them, which is reported.
 pub fn without_copies(paths: Vec<PathBuf>, diagnostics: &Diagnostics) -> Vec<PathBuf> {
     if paths.len() < 2 {
         return paths;
     }
-    let mut kept: Vec<NamedDirectory> = Vec::new();
-    let mut by_first_record: HashMap<FirstRecord, usize> = HashMap::new();
+    let mut kept: Vec<Option<NamedDirectory>> = Vec::new();
+    let mut of_first_record: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
     for path in paths {
-        let files = file_sizes(&path);
-        let directory = NamedDirectory { path, files };
-        let Some(first) = directory.first_record() else {
-            kept.push(directory);
-            continue;
-        };
-        let known = *by_first_record.entry(first).or_insert(kept.len());
-        let Some(earlier) = kept.get_mut(known).filter(|earlier| !is_same(&earlier.path, &directory.path)) else {
-            kept.push(directory);
-            continue;
-        };
-        let what = |copy: &NamedDirectory, of: &NamedDirectory| {
-            let of = of.path.display();
-            diagnostics.report_note(copy.path.display(), format_args!("has nothing that {of} has not; it is not read"));
-        };
-        if directory.is_part_of(earlier) {
-            what(&directory, earlier);
-        } else if earlier.is_part_of(&directory) {
-            what(earlier, &directory);
-            *earlier = directory;
-        } else {
-            let both = format_args!("has records that {} has, too; they count twice", earlier.path.display());
-            diagnostics.report_note(directory.path.display(), both);
-            kept.push(directory);
+        let directory = NamedDirectory::read(path);
+        let mut is_copy = false;
+        if let Some(record) = &directory.first_record {
+            let others = of_first_record.entry(record.clone()).or_default();
+            for index in others.iter() {
+                let other = &mut kept[*index];
+                let Some(earlier) = other.as_ref().filter(|earlier| directory.may_be_copy_of(earlier)) else {
+                    continue;
+                };
+                let [this, that] = [&directory, earlier].map(|directory| directory.path.display());
+                if directory.is_part_of(earlier) {
+                    diagnostics.report_note(this, format_args!("has nothing that {that} has not; it is not read"));
+                    is_copy = true;
+                    break;
+                }
+                if earlier.is_part_of(&directory) {
+                    diagnostics.report_note(that, format_args!("has nothing that {this} has not; it is not read"));
+                    *other = None;
+                } else {
+                    diagnostics.report_note(this, format_args!("has records that {that} has, too; they count twice"));
+                }
+            }
+            others.push(kept.len());
         }
+        kept.push((!is_copy).then_some(directory));
     }
-    kept.into_iter().map(|directory| directory.path).collect()
+    kept.into_iter().flatten().map(|directory| directory.path).collect()
 }
 
 impl NamedDirectory {
-    /// The first record file that is not empty, and its first record: no other one has that time and that thread, of the same boot.
-    fn first_record(&self) -> Option<FirstRecord> {
-        let is_record_file = |name: &Path| matches!(split_name(name).1, Some(FileName::Records { .. }));
-        let (name, _) = self.files.iter().find(|(name, size)| **size > 0 && is_record_file(name))?;
-        let mut line = vec![0; RECORD_LEN_MAX + 1];
-        let length = read_up_to(&file_handle::open(&self.path.join(name)).ok()?, &mut line, 0).ok()?;
-        line.truncate(memchr(b'\n', &line[..length])?);
-        let mut trinfos = self.files.keys().filter(|name| matches!(split_name(name).1, Some(FileName::Info(_))));
-        let trinfo = trinfos.next().and_then(|name| read_info(&self.path.join(name)).ok()).unwrap_or_default();
-        let boot = info::value(&trinfo, "boot_id").unwrap_or_default().to_owned();
-        Some(FirstRecord { file: name.clone(), line, boot })
+    fn read(path: PathBuf) -> NamedDirectory {
+        let files = file_sizes(&path);
+        let of_kind = |is_meant: fn(FileName) -> bool| {
+            let names = files.keys().filter(move |name| split_name(name).1.is_some_and(is_meant));
+            names.map(|name| path.join(name))
+        };
+        let records = of_kind(|name| matches!(name, FileName::Records { .. }));
+        let first_record = records.filter_map(|path| first_line(&path)).min();
+        let trinfos = of_kind(|name| matches!(name, FileName::Info(_)));
+        let boots = trinfos.filter_map(|path| info::value(&read_info(&path).ok()?, "boot_id").map(<[u8]>::to_owned));
+        let boot = { boots }.next();
+        NamedDirectory { path, files, first_record, boot }
     }
 
-    /// Whether another directory has all files of this one, and at least as much in each.
+    /// Whether the first records are of the same boot, as far as that is known, and this is not the same directory by another path.
+    fn may_be_copy_of(&self, other: &NamedDirectory) -> bool {
+        let is_of_another_boot = self.boot.is_some() && other.boot.is_some() && self.boot != other.boot;
+        !is_of_another_boot && !is_same(&self.path, &other.path)
+    }
+
+    /// Whether another directory has all files of this one, at least as much in each, and the same in buffers: what is in these is written
+    /// to a file, or overwritten, later.
     fn is_part_of(&self, other: &NamedDirectory) -> bool {
-        self.files.iter().all(|(name, size)| other.files.get(name).is_some_and(|others| others >= size))
+        let is_buffers =
+            |name: &Path| matches!(split_name(name).1, Some(FileName::Buffers(_) | FileName::Spare { .. }));
+        self.files.iter().all(|(name, size)| match other.files.get(name) {
+            Some(others) if is_buffers(name) => {
+                others == size && is_equal(&self.path.join(name), &other.path.join(name))
+            }
+            Some(others) => others >= size,
+            None => false,
+        })
+    }
+}
+
+/// The first line of a file, if it is complete.
+fn first_line(path: &Path) -> Option<Vec<u8>> {
+    let mut line = vec![0; RECORD_LEN_MAX + 1];
+    let length = read_up_to(&file_handle::open(path).ok()?, &mut line, 0).ok()?;
+    line.truncate(memchr(b'\n', &line[..length])?);
+    Some(line)
+}
+
+/// Whether both files can be read, and have the same bytes.
+fn is_equal(a: &Path, b: &Path) -> bool {
+    let (Ok(a), Ok(b)) = (file_handle::open(a), file_handle::open(b)) else { return false };
+    let mut pieces = [vec![0; PIECE], vec![0; PIECE]];
+    let mut at = 0;
+    loop {
+        let [of_a, of_b] = &mut pieces;
+        match (read_up_to(&a, of_a, at), read_up_to(&b, of_b, at)) {
+            (Ok(0), Ok(0)) => return true,
+            (Ok(length), Ok(others)) if length == others && of_a[..length] == of_b[..length] => at += length as u64,
+            _ => return false,
+        }
     }
 }
 
@@ -105,7 +143,7 @@ fn file_sizes(directory: &Path) -> FileSizes {
             if metadata.is_dir() && is_subdirectory(&name) {
                 unread.push(name);
             } else if metadata.is_file()
-                && matches!(split_name(&name).1, Some(FileName::Records { .. } | FileName::Info(_)))
+                && split_name(&name).1.is_some_and(|name| !matches!(name, FileName::Clock | FileName::Control))
             {
                 sizes.insert(name, metadata.len());
             }
@@ -128,15 +166,23 @@ mod tests {
             fs::create_dir_all(path(name).join("u1000")).unwrap();
             files.iter().for_each(|(file, text)| fs::write(path(name).join(file), text).unwrap());
         };
-        let (first, second) =
-            (("tr.0000001.001", record_lines(1..5, 1)), ("u1000/tr.0000002.002", record_lines(3..9, 2)));
-        write("whole", &[first.clone(), second.clone(), ("trinfo.0000001", "format 1\n".to_owned())]);
-        write("copy", &[first.clone(), second.clone(), ("trinfo.0000001", "format 1\n".to_owned())]);
+        let first = ("tr.0000001.001", record_lines(1..5, 1));
+        let second = ("u1000/tr.0000002.002", record_lines(3..9, 2));
+        let trinfo = |boot: &str| ("trinfo.0000001", format!("boot_id {boot}\n"));
+        write("whole", &[first.clone(), second.clone(), trinfo("1")]);
+        write("copy", &[first.clone(), second.clone(), trinfo("1")]);
         write("earlier", &[("tr.0000001.001", record_lines(1..3, 1))]);
+        // A file that was made later, but whose name is before the others.
+        write("later", &[("tr.0000000.001", record_lines(4..9, 3)), first.clone(), second, trinfo("1")]);
         // Files of one name, of other processes.
         write("other", &[("tr.0000001.001", record_lines(2..5, 1))]);
-        write("twin", &[first.clone(), ("trinfo.0000001", "boot_id 2\n".to_owned())]);
-        write("more", &[first, ("tr.0000003.003", record_lines(1..4, 3))]);
+        write("twin", &[first.clone(), trinfo("2")]);
+        write("more", &[first.clone(), ("tr.0000003.003", record_lines(2..4, 3))]);
+        // Killed programs, the buffers of one of which were not copied.
+        write("buffers", &[first.clone(), ("trbuf.0000001", "records".to_owned())]);
+        write("newer", &[first.clone(), ("trbuf.0000001", "Records".to_owned())]);
+        write("same", &[first.clone(), ("trbuf.0000001", "records".to_owned())]);
+        write("unbuffered", &[first]);
         std::os::unix::fs::symlink(path("whole"), path("link")).unwrap();
         let read = |names: &[&str]| {
             let (diagnostics, messages) = recorded_diagnostics();
@@ -148,11 +194,16 @@ mod tests {
         };
         let kept = |names: &str, left_out: usize, twice: usize| (names.to_owned(), left_out, twice);
         assert_eq!(read(&["whole", "copy"]), kept("whole", 1, 0));
-        assert_eq!(read(&["earlier", "other", "whole"]), kept("whole other", 1, 0));
+        assert_eq!(read(&["earlier", "other", "whole"]), kept("other whole", 1, 0));
         assert_eq!(read(&["whole", "earlier", "copy"]), kept("whole", 2, 0));
+        assert_eq!(read(&["whole", "later"]), kept("later", 1, 0));
         assert_eq!(read(&["whole", "more"]), kept("whole more", 0, 1));
+        assert_eq!(read(&["more", "whole", "copy"]), kept("more whole", 1, 2));
         assert_eq!(read(&["whole", "other"]), kept("whole other", 0, 0));
         assert_eq!(read(&["twin", "whole"]), kept("twin whole", 0, 0), "of another boot");
+        assert_eq!(read(&["unbuffered", "buffers"]), kept("buffers", 1, 0));
+        assert_eq!(read(&["buffers", "same"]), kept("buffers", 1, 0));
+        assert_eq!(read(&["buffers", "newer"]), kept("buffers newer", 0, 1));
         // One directory by two paths is known by its files.
         assert_eq!(read(&["whole", "link"]), kept("whole link", 0, 0));
         assert_eq!(read(&["copy"]), kept("copy", 0, 0));
