@@ -229,8 +229,10 @@ fn signals_of_the_process_get_to_the_thread_that_gets_them_without_a_recorder() 
             let run = test.traced("sh").args(["-c", script]).arg(&program).args([how, "300"]);
             let run = run.env("THR_TRACE_EVENTS", "sema");
             let output = run.unbuffered_if(unbuffered).run();
-            let elsewhere = output.success().stdout_text();
-            assert_eq!(elsewhere, "0\n", "signals that another thread has handled, {how}, unbuffered {unbuffered}");
+            let elsewhere: u32 = output.success().stdout_text().trim().parse().unwrap();
+            // Where other programs want its processor, the kernel itself chooses the second thread, natively once in one of 30 runs. While
+            // the first one blocked signals in each write, it was seven times at least.
+            assert!(elsewhere <= 3, "{elsewhere} handled by another thread, {how}, unbuffered {unbuffered}");
         }
     }
 }
