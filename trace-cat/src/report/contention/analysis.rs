@@ -125,12 +125,15 @@ pub struct WaitPlace {
     /// It is the rest of a wait for a condition, which is counted there.
     pub is_rest: bool,
     pub has_timed_out: bool,
+    /// Who ended it is counted when the round of its barrier is over.
+    pub waker_shows_later: bool,
 }
 
 impl WaitPlace {
     /// The place of a wait that has ended before any time limit.
     pub fn new(thread: u32, site: u32, entry: u64) -> WaitPlace {
-        WaitPlace { thread, site, entry, is_open: false, is_rest: false, has_timed_out: false }
+        let (is_open, is_rest, has_timed_out, waker_shows_later) = (false, false, false, false);
+        WaitPlace { thread, site, entry, is_open, is_rest, has_timed_out, waker_shows_later }
     }
 }
 
@@ -387,8 +390,10 @@ impl Analysis {
         figures.timeouts += u64::from(place.has_timed_out);
         let WaitPlace { thread, site, entry, .. } = place;
         figures.add_worst(WorstWait { time: entry, thread, waited, holder, site });
-        if let Some(Waker { thread, site, .. }) = waker.filter(|_| self.parts.callers) {
-            self.count_waker(object, thread, site);
+        if place.waker_shows_later {
+            self.objects[object as usize].wakeups.rounds.count_wait(thread);
+        } else if let Some(Waker { thread, site, .. }) = waker.filter(|_| self.parts.callers) {
+            self.count_waker(object, thread, site, 1);
         }
     }
 }

@@ -2,17 +2,20 @@
 
 use super::analysis_tests::{RecordLine, analysed, figures, wakers};
 
+/// What the last to arrive returns.
+const LAST: u64 = libc::PTHREAD_BARRIER_SERIAL_THREAD as u64;
+
 #[test]
 fn the_last_to_arrive_is_that_of_the_waits_own_round() {
     let lines = [
         (10, 1, "7:2:1", &[16, 2][..]),
         (11, 2, "7:2:1", &[16, 1]),
-        (12, 2, "7:2:2", &[0]),
         (13, 3, "7:2:1", &[16, 2]),
         (14, 4, "7:2:1", &[16, 1]),
+        (14, 2, "7:2:2", &[LAST]),
         (15, 1, "7:2:2", &[0]),
         (16, 3, "7:2:2", &[0]),
-        (17, 4, "7:2:2", &[0]),
+        (17, 4, "7:2:2", &[LAST]),
     ];
     assert_eq!(wakers(&analysed(&lines).0, 16), [(2, 1), (4, 1)]);
     // Those that arrive at the same time do not count each other, nor do threads of the next round.
@@ -22,9 +25,9 @@ fn the_last_to_arrive_is_that_of_the_waits_own_round() {
         (11, 2, "7:2:1", &[16, 2]),
         (12, 3, "7:2:1", &[16, 1]),
         (13, 1, "7:2:2", &[0]),
-        (14, 2, "7:2:2", &[0]),
+        (14, 2, "7:2:2", &[LAST]),
         (20, 4, "7:2:1", &[16, 1]),
-        (21, 4, "7:2:2", &[0]),
+        (21, 4, "7:2:2", &[LAST]),
         (22, 3, "7:2:2", &[0]),
     ];
     let (analysis, _) = analysed(&lines);
@@ -34,7 +37,6 @@ fn the_last_to_arrive_is_that_of_the_waits_own_round() {
 /// Only those of one process are at the barrier that this has at an address.
 #[test]
 fn the_last_to_arrive_may_be_of_another_process() {
-    const LAST: u64 = libc::PTHREAD_BARRIER_SERIAL_THREAD as u64;
     let found = |waits: &[RecordLine<'static>]| {
         // A count of 3, for which the attributes may say that it is for processes.
         let init: &[RecordLine] = &[(1, 1, "7:1:0", &[16, 0x99, 3, 0, 0])];
@@ -49,4 +51,31 @@ fn the_last_to_arrive_may_be_of_another_process() {
     assert_eq!(found(&[(10, 1, "7:2:1", &[16, 2]), (11, 1, "7:2:2", &[LAST])]), ((0, 0, 0, 0, 0), vec![]));
     let together: &[RecordLine] = &[(10, 1, "7:2:1", &[16, 2]), (11, 2, "7:2:1", &[16, 2]), (12, 1, "7:2:2", &[0])];
     assert_eq!(found(&[together, &[(13, 2, "7:2:2", &[LAST])]].concat()), ((1, 0, 2, 0, 0), vec![(2, 1)]));
+}
+
+/// A thread may lose its processor between its record and its arrival.
+#[test]
+fn the_last_to_make_a_record_waits_for_the_last_to_arrive() {
+    let begin: &[RecordLine] = &[
+        (1, 1, "7:1:0", &[16, 0, 3, 0, 0]),
+        (10, 1, "7:2:1", &[16, 3]),
+        (20, 2, "7:2:1", &[16, 2]),
+        (30, 3, "7:2:1", &[16, 1]),
+    ];
+    let found = |returns: &[(u32, u64)]| {
+        let returns = (50..).zip(returns).map(|(time, (lwp, rval))| (time, *lwp, "7:2:2", vec![*rval]));
+        let returns: Vec<(u64, u32, &str, Vec<u64>)> = returns.collect();
+        let returns: Vec<RecordLine> =
+            returns.iter().map(|(time, lwp, event, arguments)| (*time, *lwp, *event, &arguments[..])).collect();
+        let (analysis, _) = analysed(&[begin, &returns].concat());
+        (figures(&analysis, 16), wakers(&analysis, 16))
+    };
+    // Whoever returns first.
+    assert_eq!(found(&[(2, LAST), (1, 0), (3, 0)]), ((2, 0, 41 + 22, 0, 0), vec![(2, 2)]));
+    assert_eq!(found(&[(1, 0), (3, 0), (2, LAST)]), ((2, 0, 40 + 21, 0, 0), vec![(2, 2)]));
+    assert_eq!(found(&[(3, 0), (2, LAST), (1, 0)]), ((2, 0, 20 + 42, 0, 0), vec![(2, 2)]));
+    assert_eq!(found(&[(1, 0), (2, 0), (3, LAST)]), ((2, 0, 40 + 31, 0, 0), vec![(3, 2)]));
+    // Where the last to arrive has not returned, it is the last that made a record, unless that has returned as another one.
+    assert_eq!(found(&[(1, 0), (2, 0)]), ((2, 0, 40 + 31, 0, 0), vec![(3, 2)]));
+    assert_eq!(found(&[(1, 0), (3, 0)]), ((3, 0, 40 + 21 + 31, 0, 0), vec![]));
 }

@@ -38,10 +38,10 @@ impl Analysis {
         }
     }
 
-    /// Counts a wait for an object that a thread ended at a site.
-    pub fn count_waker(&mut self, object: u32, thread: u32, site: u32) {
+    /// Counts waits for an object that a thread ended at a site.
+    pub fn count_waker(&mut self, object: u32, thread: u32, site: u32, waits: u64) {
         let wakers = &mut self.objects[object as usize].figures.wakers;
-        let is_kept = self.blame_limits.add(wakers, (thread, site), 1);
-        self.blame_limits.wakers_left_out += u64::from(!is_kept);
+        let is_kept = self.blame_limits.add(wakers, (thread, site), waits);
+        self.blame_limits.wakers_left_out += if is_kept { 0 } else { waits };
     }
 }

@@ -288,7 +288,7 @@ impl Analysis {
             let process = self.threads[thread as usize].process;
             let object = self.object(process, address, Barrier, 0);
             // Threads of other processes may be among those of a round, if its attributes say so, which are not recorded.
-            self.objects[object as usize].wakeups.round = (attributes == 0).then_some(count);
+            self.objects[object as usize].wakeups.rounds.size = (attributes == 0).then_some(count);
         }
     }
 

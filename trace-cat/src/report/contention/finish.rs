@@ -52,6 +52,7 @@ impl Analysis {
         }
         for object in self.objects.numbers().collect::<Vec<u32>>() {
             self.account_given_up(object);
+            self.count_rounds(object);
         }
         self.forget_handoffs();
         for (end, thread) in waiting {

@@ -1,4 +1,4 @@
-//! Waits for conditions, semaphores, barriers, futexes and the ends of threads.
+//! Waits for conditions, semaphores, futexes and the ends of threads.
 
 use super::analysis::{Analysis, WaitPlace};
 use super::holds::{FinishedWait, Knowledge, Release, WATCH};
@@ -246,77 +246,6 @@ impl Analysis {
         if state.kind == ObjectKind::Sema && rval == 0 {
             state.wakeups.take_without_wait();
         }
-    }
-
-    /// Takes the entry record of a wait at a barrier. The last to arrive ends all waits. a2 is how many threads were missing; those
-    /// that arrive at the same time do not count each other there, so what counts is how many threads make a round, if that is known.
-    pub fn enter_barrier(&mut self, thread: u32, record: &NumericRecord) {
-        let (object, site) = self.called_object(thread, record, ObjectKind::Barrier, record.arguments[4]);
-        let process = self.threads[thread as usize].process;
-        let is_complete = self.processes[process as usize].knowledge.complete_from == 0;
-        let queue = &self.objects[object as usize].wakeups;
-        let waits = match queue.round.filter(|_| is_complete) {
-            Some(round) => queue.waits.len() as u64 + 1 < round,
-            None => record.arguments[1] != 1,
-        };
-        if let Some(order) = &mut self.order {
-            order.phases.arrive(object, thread);
-        }
-        self.open_call(thread, record, site, Some(object), waits);
-        let arrival = Waker { thread, site, time: record.time };
-        let queue = &mut self.objects[object as usize].wakeups;
-        queue.last_arrival = Some(arrival);
-        if waits {
-            let missing = record.arguments[1];
-            queue.missing = if queue.waits.is_empty() { missing } else { queue.missing.max(missing) };
-            queue.begin_wait(IdleWait { thread, entry: record.time, before_move: 0, mutex: None });
-        } else {
-            self.end_barrier_waits(object, Some(arrival));
-        }
-    }
-
-    /// Ends all waits at a barrier by the arrival of the last thread, if it is one of this process.
-    fn end_barrier_waits(&mut self, object: u32, arrival: Option<Waker>) {
-        for wait in self.objects[object as usize].wakeups.end_all_waits() {
-            let calls = self.threads[wait.thread as usize].open.iter_mut();
-            if let Some(call) = calls.rev().find(|call| call.object == Some(object)) {
-                call.arrival = arrival;
-            }
-        }
-        if let Some(Waker { thread, time, .. }) = arrival {
-            self.activities.log_until(thread, time);
-        }
-    }
-
-    /// Takes the return record of a wait at a barrier.
-    pub fn return_from_barrier(&mut self, thread: u32, record: &NumericRecord) {
-        let Some(call) = self.close_call(thread, record) else { return };
-        let OngoingCall { object: Some(object), site, entry, waits, .. } = call else { return };
-        if let Some(order) = &mut self.order {
-            order.phases.depart(object, thread, record.time);
-        }
-        if !waits {
-            return;
-        }
-        // glibc returns this to the last to arrive.
-        let is_last = record.arguments[0] == libc::PTHREAD_BARRIER_SERIAL_THREAD as u64;
-        let queue = &mut self.objects[object as usize].wakeups;
-        let mut arrival = call.arrival;
-        let arrived = queue.waits.len() as u64;
-        if queue.end_wait(thread).is_some() {
-            // Threads that arrived at the same time counted the missing ones before the others were there. Who has not arrived in this
-            // process has in another one.
-            let last_here = queue.last_arrival.filter(|last| arrived >= queue.missing && last.time >= entry);
-            arrival = if is_last { Some(Waker { thread, site, time: entry }) } else { last_here };
-            self.end_barrier_waits(object, arrival);
-        }
-        if is_last || arrival.is_some_and(|arrival| arrival.thread == thread) {
-            return;
-        }
-        let place = WaitPlace::new(thread, site, entry);
-        let waker = self.known_waker(thread, entry, arrival);
-        self.account_idleness(Some(object), record.time, 0, place, waker);
-        self.end_wait(place, record.time, waker);
     }
 
     /// Takes the entry record of a join.

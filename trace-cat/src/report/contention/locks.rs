@@ -331,5 +331,6 @@ impl Analysis {
         }
         let expired = state.wakeups.take_expired();
         self.end_watches(&expired);
+        self.leave_round(object, thread);
     }
 }

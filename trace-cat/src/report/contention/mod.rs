@@ -11,6 +11,8 @@
 
 mod analysis;
 mod analysis_parts;
+mod barrier_rounds;
+mod barrier_waits;
 mod blame;
 mod blame_limits;
 mod blockers;

@@ -176,7 +176,7 @@ fn barriers_keep_orders_apart() {
             (time, 1, "7:2:1", &[0x90, 2]),
             (time + 1, 2, "7:2:1", &[0x90, 1]),
             (time + 1, 1, "7:2:2", &[0]),
-            (time + 2, 2, "7:2:2", &[0]),
+            (time + 2, 2, "7:2:2", &[libc::PTHREAD_BARRIER_SERIAL_THREAD as u64]),
         ]
     };
     let mut all = Vec::new();

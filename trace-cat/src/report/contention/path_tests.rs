@@ -123,7 +123,7 @@ fn a_path_goes_to_the_last_that_arrives_at_a_barrier() {
     let text = "0 1 7:2:1 48 3
                 0 2 7:2:1 48 2
                 70 3 7:2:1 48 1
-                70 3 7:2:2 0
+                70 3 7:2:2 18446744073709551615
                 72 2 7:2:2 0
                 75 1 7:2:2 0
                 90 1 11:4:0";
@@ -138,7 +138,7 @@ fn two_that_arrive_last_at_a_barrier_may_count_each_other_as_missing() {
                 72 2 7:2:2 0
                 73 2 7:2:1 48 3
                 75 1 7:2:2 0
-                76 3 7:2:2 0
+                76 3 7:2:2 18446744073709551615
                 90 1 11:4:0";
     assert_eq!(path_of(text), ([0, 20, 70], vec![], vec![(1, 20), (3, 70)]));
 }

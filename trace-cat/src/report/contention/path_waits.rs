@@ -21,8 +21,13 @@ impl Analysis {
 
     /// Who ended a wait of a thread for something else than a lock, unless the record of an earlier one may be missing.
     pub fn known_waker(&self, thread: u32, entry: u64, waker: Option<Waker>) -> Option<Waker> {
+        waker.filter(|_| self.knows_wakers(thread, entry))
+    }
+
+    /// Whether no record is missing since a wait of a thread began.
+    pub fn knows_wakers(&self, thread: u32, entry: u64) -> bool {
         let process = self.threads[thread as usize].process;
-        waker.filter(|_| entry >= self.processes[process as usize].knowledge.complete_from)
+        entry >= self.processes[process as usize].knowledge.complete_from
     }
 
     /// Ends the last stretch of the thread that ended a process.

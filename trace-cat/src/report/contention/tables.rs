@@ -8,7 +8,6 @@ use super::futex_state::FutexCall;
 use super::holds::Knowledge;
 use super::object_state::ObjectKind;
 use super::waiter_wakes::WaitedWords;
-use super::wakeups::Waker;
 
 /// A program that a process executes: an exec begins another.
 #[derive(Debug)]
@@ -239,8 +238,6 @@ pub struct OngoingCall {
     pub time_limit: u64,
     /// The clock of that limit, if the call names one.
     pub clock: Option<u64>,
-    /// The last to arrive at a barrier where this call waits.
-    pub arrival: Option<Waker>,
     /// The thread that is joined.
     pub joined: Option<u32>,
     /// Its pthread_t: it may have no record yet.

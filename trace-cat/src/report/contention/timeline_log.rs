@@ -42,7 +42,7 @@ impl Analysis {
         waker: Option<Waker>,
     ) {
         if self.timeline.is_some() {
-            let WaitPlace { thread, site, entry, is_open, is_rest, has_timed_out } = place;
+            let WaitPlace { thread, site, entry, is_open, is_rest, has_timed_out, .. } = place;
             let ((_, to), is_cut) = self.cut(entry, end);
             let to = to.saturating_sub(contended);
             let from = to.saturating_sub(waited);

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
+use super::barrier_rounds::BarrierRounds;
 use super::holds::Knowledge;
 use super::waiter_wakes::WaiterWakes;
 
@@ -92,14 +93,10 @@ pub struct WakeupQueue {
     remaining: u32,
     /// How many later posts there were while all waits had earlier ones.
     surplus: u32,
-    /// How many threads make a round of a barrier that is known to be of one process.
-    pub round: Option<u64>,
-    /// How many threads were missing at a barrier when the first of those that wait arrived, as these counted.
-    pub missing: u64,
+    /// Of a barrier.
+    pub rounds: BarrierRounds,
     /// A post is recorded.
     pub has_posts: bool,
-    /// The last that arrived at a barrier.
-    pub last_arrival: Option<Waker>,
     /// Of a futex: whether its waiters wake each other.
     pub waiter_wakes: WaiterWakes,
 }
@@ -116,16 +113,14 @@ impl WakeupQueue {
         wakeups: VecDeque::new(),
         remaining: 0,
         surplus: 0,
-        round: None,
-        missing: 0,
+        rounds: BarrierRounds::EMPTY,
         has_posts: false,
-        last_arrival: None,
         waiter_wakes: WaiterWakes::NONE,
     };
 
     /// Whether nobody waits, and no wake-up is left.
     pub fn is_quiet(&self) -> bool {
-        self.waits.is_empty() && self.wakeups.is_empty()
+        self.waits.is_empty() && self.wakeups.is_empty() && self.rounds.is_quiet()
     }
 
     /// Whether a wait was ended that has not returned.
