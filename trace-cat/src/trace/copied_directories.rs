@@ -76,9 +76,8 @@ impl NamedDirectory {
         };
         let records = of_kind(|name| matches!(name, FileName::Records { .. }));
         let first_record = records.filter_map(|path| first_line(&path)).min();
-        let trinfos = of_kind(|name| matches!(name, FileName::Info(_)));
-        let boots = trinfos.filter_map(|path| info::value(&read_info(&path).ok()?, "boot_id").map(<[u8]>::to_owned));
-        let boot = { boots }.next();
+        let mut trinfos = of_kind(|name| matches!(name, FileName::Info(_)));
+        let boot = trinfos.find_map(|path| info::value(&read_info(&path).ok()?, "boot_id").map(<[u8]>::to_owned));
         NamedDirectory { path, files, first_record, boot }
     }
 
