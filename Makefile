@@ -17,6 +17,8 @@
 #                 measure trace-cat beside sort -m and cat, -F text beside babeltrace2, which it installs with LTTng
 #                 (BENCH_ROUNDS, BENCH_RECORDS), reports beside trace-cat (BENCH_ONLY=report only these, in two minutes), and the memory
 #                 of both (BENCH_FILES, BENCH_GIGABYTES; BENCH_MEMORY=RECORDS that of reports; BENCH_ONLY=memory only that)
+# make bench-symbols
+#                 measure a report on a program with 500 MB of debug information
 # make bench-follow
 #                 measure what trace-cat --follow costs the program, and how soon it prints (BENCH_ROUNDS)
 # make soak       kill, end and fork traced programs by the thousand, for minutes (SOAK, THREADT_SEED)
@@ -68,7 +70,7 @@ PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in)))
 DOCS := $(wildcard *.md docs/*.md docs/tour/*)
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo demo-sort test test-glibc test-sql test-fleet setup soak bench bench-parts bench-merge bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages test-reproducible wheel test-wheel clean
+.PHONY: all toolchain demo demo-sort test test-glibc test-sql test-fleet setup soak bench bench-parts bench-merge bench-symbols bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages test-reproducible wheel test-wheel clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -116,6 +118,9 @@ export BENCH_RECORDS BENCH_FILES BENCH_GIGABYTES BENCH_MEMORY
 bench-merge: all
 	@sh tests/setup bench
 	@sh tests/bench/merge $(RELEASE)
+
+bench-symbols: all
+	@sh tests/bench/symbols $(RELEASE)
 
 bench-follow: all
 	@sh tests/bench/follow $(RELEASE)

@@ -28,20 +28,38 @@ fn cycle_lengths(mode: &str, variables: &[(&str, &str)]) -> Option<Vec<usize>> {
     Some(cycles.iter().map(|cycle| cycle["edges"].as_array().unwrap().len()).collect())
 }
 
+/// Modes of the program in which threads may come to a deadlock, and how many locks are in it.
+const POSSIBLE_DEADLOCKS: [(&str, usize); 3] = [("crossed", 2), ("three", 3), ("writer", 2)];
+
+/// Modes in which they cannot. Records do not have which kind of rwlock it is, so that `preferring` is as harmless as `readers`.
+const HARMLESS: [&str; 8] = ["alone", "gate", "joined", "barrier", "try", "timed", "readers", "preferring"];
+
 #[test]
 fn locks_in_different_orders_are_possible_deadlocks() {
     let detail = [("THR_TRACE_DETAIL", "1")];
-    for (mode, expected) in [("crossed", &[2][..]), ("three", &[3]), ("writer", &[2])] {
-        assert_eq!(cycle_lengths(mode, &detail).as_deref(), Some(expected), "{mode}");
+    for (mode, length) in POSSIBLE_DEADLOCKS {
+        assert_eq!(cycle_lengths(mode, &detail), Some(vec![length]), "{mode}");
     }
-    // Records do not have which kind of rwlock it is, so that `preferring` is as harmless as `readers`.
-    for mode in ["alone", "gate", "joined", "barrier", "try", "timed", "readers", "preferring"] {
+    for mode in HARMLESS {
         assert_eq!(cycle_lengths(mode, &detail), Some(vec![]), "{mode}");
     }
     for (name, value) in
         [("THR_TRACE_LEVEL", "blocked"), ("THR_TRACE_EVENTS", "mutex:thread"), ("THR_TRACE_EVENTS", "-thr_join")]
     {
         assert_eq!(cycle_lengths("crossed", &[(name, value)]), None, "{name}={value}");
+    }
+}
+
+/// What the report finds helgrind finds, too; where that finds more, there is no deadlock.
+#[test]
+fn possible_deadlocks_are_those_of_helgrind_without_the_harmless_ones() {
+    let test = TestDirectory::new("report-helgrind");
+    let program = Program::with_flags("report/order.c", &["-g"]);
+    for mode in POSSIBLE_DEADLOCKS.map(|(mode, _)| mode).into_iter().chain(HARMLESS) {
+        let helgrind = test.native("valgrind").args(["--tool=helgrind", "--error-exitcode=0"]);
+        let output = helgrind.arg(program.path()).arg(mode).run();
+        let violations = output.success().stderr_text().matches("lock order \"").count();
+        assert_eq!(violations, 1, "{mode}: {}", output.stderr_text());
     }
 }
 
