@@ -6,6 +6,9 @@
 
 use super::wakeups::Waker;
 
+/// The most rounds that are kept until all threads have returned: of those that leave by a jump and end nothing more may be recorded.
+const ENDED_MAX: usize = 64;
+
 /// The rounds of a barrier.
 #[derive(Debug, Default)]
 pub struct BarrierRounds {
@@ -24,8 +27,8 @@ pub struct BarrierRounds {
 pub struct EndedRound {
     /// The last to arrive, if it is known and of this process.
     pub last: Option<Waker>,
-    /// The last to arrive has returned.
-    is_certain: bool,
+    /// The last to arrive has returned, or will not be known.
+    is_decided: bool,
     /// The threads that have not returned.
     threads: Vec<u32>,
     /// Waits that it has ended, as far as they are counted.
@@ -40,9 +43,11 @@ impl BarrierRounds {
         self.ended.is_empty()
     }
 
-    /// Takes the end of a round of these threads, in which one seems to be the last to arrive.
-    pub fn end(&mut self, threads: Vec<u32>, last: Option<Waker>) {
-        self.ended.push(EndedRound { last, is_certain: false, threads, waits: 0 });
+    /// Takes the end of a round of these threads, in which one seems to be the last to arrive. Returns the first round if there are
+    /// too many.
+    pub fn end(&mut self, threads: Vec<u32>, last: Option<Waker>) -> Option<EndedRound> {
+        self.ended.push(EndedRound { last, is_decided: false, threads, waits: 0 });
+        (self.ended.len() > ENDED_MAX).then(|| self.ended.remove(0))
     }
 
     fn round_of(&mut self, thread: u32) -> Option<&mut EndedRound> {
@@ -59,12 +64,20 @@ impl BarrierRounds {
     /// Takes that a thread returns, `arrival` if as the last to arrive. Returns who seems to have ended its round.
     pub fn ended_by(&mut self, thread: u32, arrival: Option<Waker>) -> Option<Waker> {
         let round = self.round_of(thread)?;
-        if arrival.is_some() {
-            (round.last, round.is_certain) = (arrival, true);
-        } else if !round.is_certain {
-            round.last = round.last.filter(|last| last.thread != thread);
+        if !round.is_decided {
+            (round.last, round.is_decided) = match arrival {
+                Some(_) => (arrival, true),
+                None => (round.last.filter(|last| last.thread != thread), false),
+            };
         }
         round.last
+    }
+
+    /// Takes that the threads of rounds may be others than those that made their records then.
+    pub fn doubt(&mut self) {
+        for round in self.ended.iter_mut().filter(|round| !round.is_decided) {
+            (round.last, round.is_decided) = (None, true);
+        }
     }
 
     /// Removes a thread that has returned, or has left by a jump. Returns its round if nobody is left there.

@@ -79,3 +79,21 @@ fn the_last_to_make_a_record_waits_for_the_last_to_arrive() {
     assert_eq!(found(&[(1, 0), (2, 0)]), ((2, 0, 40 + 31, 0, 0), vec![(3, 2)]));
     assert_eq!(found(&[(1, 0), (3, 0)]), ((3, 0, 40 + 21 + 31, 0, 0), vec![]));
 }
+
+/// Two rounds of two of four threads: the second thread made its record, and lost its processor until the second round.
+#[test]
+fn who_ends_waits_of_more_threads_than_a_round_has_is_not_guessed() {
+    let lines: &[RecordLine] = &[
+        (1, 1, "7:1:0", &[16, 0, 2, 0, 0]),
+        (10, 1, "7:2:1", &[16, 2]),
+        (20, 2, "7:2:1", &[16, 1]),
+        (30, 3, "7:2:1", &[16, 1]),
+        (31, 1, "7:2:2", &[0]),
+        (32, 3, "7:2:2", &[LAST]),
+        (33, 4, "7:2:1", &[16, 2]),
+        (40, 2, "7:2:2", &[LAST]),
+        (41, 4, "7:2:2", &[0]),
+    ];
+    let (analysis, _) = analysed(lines);
+    assert_eq!((figures(&analysis, 16), wakers(&analysis, 16)), ((2, 0, 21 + 8, 0, 0), vec![]));
+}

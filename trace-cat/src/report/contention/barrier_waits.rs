@@ -17,10 +17,8 @@ impl Analysis {
         let (object, site) = self.called_object(thread, record, ObjectKind::Barrier, record.arguments[4]);
         // It may have left another wait by a jump.
         self.leave_round(object, thread);
-        let process = self.threads[thread as usize].process;
-        let is_complete = self.processes[process as usize].knowledge.complete_from == 0;
         let queue = &self.objects[object as usize].wakeups;
-        let waits = match queue.rounds.size.filter(|_| is_complete) {
+        let waits = match self.round_size(object, thread) {
             Some(size) => queue.waits.len() as u64 + 1 < size,
             None => record.arguments[1] != 1,
         };
@@ -40,11 +38,20 @@ impl Analysis {
         }
     }
 
+    /// How many threads make a round of a barrier, if it is of one process of which no record is missing.
+    fn round_size(&self, object: u32, thread: u32) -> Option<u64> {
+        let process = self.threads[thread as usize].process;
+        let knowledge = self.processes[process as usize].knowledge;
+        let is_complete = knowledge.complete_from == 0 && !knowledge.only_blocked && !knowledge.is_partial;
+        self.objects[object as usize].wakeups.rounds.size.filter(|_| is_complete)
+    }
+
     /// Ends all waits at a barrier by the arrival of the last thread, if it is one of this process.
     fn end_round(&mut self, object: u32, last: Option<Waker>) {
         let queue = &mut self.objects[object as usize].wakeups;
         let threads = queue.end_all_waits().into_iter().map(|wait| wait.thread).collect();
-        queue.rounds.end(threads, last);
+        let given_up = queue.rounds.end(threads, last);
+        given_up.iter().for_each(|round| self.count_round(object, round));
         if let Some(Waker { thread, time, .. }) = last {
             self.activities.log_until(thread, time);
         }
@@ -57,12 +64,20 @@ impl Analysis {
         if let Some(order) = &mut self.order {
             order.phases.depart(object, thread, record.time);
         }
-        let queue = &self.objects[object as usize].wakeups;
-        if queue.waits.iter().any(|wait| wait.thread == thread) {
+        let has_size = self.round_size(object, thread).is_some();
+        let queue = &mut self.objects[object as usize].wakeups;
+        if !queue.waits.iter().any(|wait| wait.thread == thread) {
+            // Its round has ended by the arrival of another one.
+        } else if has_size {
+            // More threads than a round has wait there, and who arrived is another one than whose record says so.
+            queue.end_wait(thread);
+            queue.rounds.doubt();
+        } else {
             // Threads that arrived at the same time counted the missing ones before the others were there. Who has not arrived in this
             // process has in another one.
             let has_all = queue.waits.len() as u64 >= queue.rounds.missing;
-            self.end_round(object, queue.rounds.last_arrival.filter(|last| has_all && last.time >= entry));
+            let last = queue.rounds.last_arrival.filter(|last| has_all && last.time >= entry);
+            self.end_round(object, last);
         }
         let arrival = (record.arguments[0] == LAST).then_some(Waker { thread, site, time: entry });
         let last = self.objects[object as usize].wakeups.rounds.ended_by(thread, arrival);
