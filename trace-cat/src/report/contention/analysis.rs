@@ -16,7 +16,7 @@ use super::table_log::TableLog;
 use super::tables::{Creation, LockByFork, ProgramState, ThreadState};
 use super::timeline_event::TimelineEvent;
 use super::wait_selection::WaitSelection;
-use super::wakeups::Waker;
+use super::waker::Waker;
 use crate::report::critical_path::{CriticalPath, ThreadActivities};
 use crate::report::lock_order::{HeldLock, LockCycle, LockOrder};
 use crate::report::misuse::{ErrorColumns, MisuseTable, SuspectedMisuse};

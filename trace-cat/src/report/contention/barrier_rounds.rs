@@ -4,7 +4,7 @@
 //! arrive. glibc returns `PTHREAD_BARRIER_SERIAL_THREAD` to that one, often after others have returned. What a thread waited is
 //! known when it returns; whose arrival ended that is counted when the round is over.
 
-use super::wakeups::Waker;
+use super::waker::Waker;
 
 /// The most rounds that are kept until all threads have returned: of those that leave by a jump and end nothing more may be recorded.
 const ENDED_MAX: usize = 64;

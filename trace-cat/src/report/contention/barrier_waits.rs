@@ -5,7 +5,8 @@ use super::barrier_rounds::EndedRound;
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind;
 use super::tables::OngoingCall;
-use super::wakeups::{IdleWait, Waker};
+use super::waker::Waker;
+use super::wakeups::IdleWait;
 
 /// What the last to arrive returns.
 const LAST: u64 = libc::PTHREAD_BARRIER_SERIAL_THREAD as u64;

@@ -10,7 +10,7 @@ use super::futex_state::FutexCall;
 use super::holds::FinishedWait;
 use super::object_state::{ObjectKind, ObjectState};
 use super::tables::OngoingCall;
-use super::wakeups::Waker;
+use super::waker::Waker;
 
 impl Analysis {
     /// Takes the site of a wait for a futex.

@@ -7,7 +7,8 @@ use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind;
 use super::tables::OngoingCall;
 use super::wait_shares::{Holder, WaitShares};
-use super::wakeups::{IdleWait, Waker, Wakeup};
+use super::waker::Waker;
+use super::wakeups::{IdleWait, Wakeup};
 
 impl Analysis {
     /// Takes the entry record of a wait for a condition, which releases the mutex in a2.

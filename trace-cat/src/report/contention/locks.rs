@@ -8,7 +8,7 @@ use super::small_vectors::push;
 use super::tables::OngoingCall;
 use super::timeline_event::TimelineEvent;
 use super::wait_shares::Holder;
-use super::wakeups::Waker;
+use super::waker::Waker;
 use crate::report::critical_path::WaitEnd;
 
 /// What a lock function returned that acquired a robust mutex whose owner had died.

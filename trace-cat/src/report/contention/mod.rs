@@ -82,6 +82,7 @@ mod wait_nodes;
 mod wait_selection;
 mod wait_shares;
 mod waiter_wakes;
+mod waker;
 mod wakeups;
 
 pub use analysis::Analysis;

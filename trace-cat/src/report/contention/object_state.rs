@@ -8,7 +8,8 @@ use super::histogram::DurationHistogram;
 use super::occupancy::Occupancy;
 use super::wait_blocks::WaitBlocks;
 use super::wait_shares::Holder;
-use super::wakeups::{Waker, Wakeups};
+use super::waker::Waker;
+use super::wakeups::Wakeups;
 
 /// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind;
 use super::tables::OngoingCall;
 use super::wait_shares::Holder;
-use super::wakeups::Waker;
+use super::waker::Waker;
 
 /// For how long after the first thread's entry record another one that enters pthread_once may be the one that runs the routine: a
 /// thread may be interrupted between its record and the call. Of 300 routines with four threads each, four ran in one that entered

@@ -5,7 +5,7 @@ use std::io;
 use super::analysis::{Analysis, WaitPlace};
 use super::locks::PROC_FORK;
 use super::tables::{ImageEnd, ProgramState, ThreadState};
-use super::wakeups::Waker;
+use super::waker::Waker;
 use crate::report::critical_path::{CriticalPath, PathOrigin, PathThread, WaitEnd};
 
 impl Analysis {

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::tables::ImageEnd;
-use super::wakeups::Waker;
+use super::waker::Waker;
 
 /// Something that a viewer draws. Threads, objects, sites and processes are indexes of the analysis; times are nanoseconds since the
 /// Epoch.

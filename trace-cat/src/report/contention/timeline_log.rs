@@ -9,7 +9,7 @@ use super::table_log::{CallSubject, TableLog};
 use super::tables::OngoingCall;
 use super::timeline_event::{HoldInterval, TimelineEvent, WaitInterval};
 use super::wait_shares::WaitShares;
-use super::wakeups::Waker;
+use super::waker::Waker;
 
 impl Analysis {
     /// Makes the analysis one for a timeline, before its first record: it logs what a viewer draws, and has no part that a viewer

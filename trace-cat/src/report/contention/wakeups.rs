@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
 use super::barrier_rounds::BarrierRounds;
-use super::holds::Knowledge;
 use super::waiter_wakes::WaiterWakes;
+use super::waker::Waker;
 
 /// A signal, broadcast, post or wake-up that threads waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,22 +27,6 @@ pub struct Wakeup {
 impl Wakeup {
     fn is_usable_for(&self, wait: &IdleWait) -> bool {
         self.time >= wait.entry && self.remaining > 0
-    }
-}
-
-/// Who ended a wait, where and when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waker {
-    pub thread: u32,
-    pub site: u32,
-    pub time: u64,
-}
-
-impl Waker {
-    /// Whether a release is the one that let a wait end that began at `entry`, and not an earlier one: where few releases are
-    /// recorded, the last one known may be old.
-    pub fn is_last_release(&self, entry: u64, knowledge: Knowledge) -> bool {
-        self.time >= knowledge.complete_from && !knowledge.is_partial && (!knowledge.only_blocked || self.time > entry)
     }
 }
 
