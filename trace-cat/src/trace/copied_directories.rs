@@ -1,7 +1,8 @@
 //! Directories that are copies of others, as of a trace that was copied while its program ran: what is in both is read once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use memchr::memchr;
@@ -24,8 +25,9 @@ type FileSizes = BTreeMap<PathBuf, u64>;
 struct NamedDirectory {
     path: PathBuf,
     files: FileSizes,
-    /// The earliest record that a file begins with, as it is printed: no other thread of this boot has one of that time.
-    first_record: Option<Vec<u8>>,
+    /// The first record of each file that has one, as it is printed: no other thread of this boot has one of that time. And the names of
+    /// buffers, which may have all records of a process.
+    keys: BTreeSet<Vec<u8>>,
     /// `None` without a trinfo.
     boot: Option<Vec<u8>>,
 }
@@ -36,31 +38,32 @@ pub fn without_copies(paths: Vec<PathBuf>, diagnostics: &Diagnostics) -> Vec<Pat
         return paths;
     }
     let mut kept: Vec<Option<NamedDirectory>> = Vec::new();
-    let mut of_first_record: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+    let mut of_key: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
     for path in paths {
         let directory = NamedDirectory::read(path);
         let mut is_copy = false;
-        if let Some(record) = &directory.first_record {
-            let others = of_first_record.entry(record.clone()).or_default();
-            for index in others.iter() {
-                let other = &mut kept[*index];
-                let Some(earlier) = other.as_ref().filter(|earlier| directory.may_be_copy_of(earlier)) else {
-                    continue;
-                };
-                let [this, that] = [&directory, earlier].map(|directory| directory.path.display());
-                if directory.is_part_of(earlier) {
-                    diagnostics.report_note(this, format_args!("has nothing that {that} has not; it is not read"));
-                    is_copy = true;
-                    break;
-                }
-                if earlier.is_part_of(&directory) {
-                    diagnostics.report_note(that, format_args!("has nothing that {this} has not; it is not read"));
-                    *other = None;
-                } else {
-                    diagnostics.report_note(this, format_args!("has records that {that} has, too; they count twice"));
-                }
+        let others: BTreeSet<usize> =
+            directory.keys.iter().filter_map(|key| of_key.get(key)).flatten().copied().collect();
+        for index in others {
+            let other = &mut kept[index];
+            let Some(earlier) = other.as_ref().filter(|earlier| directory.may_be_copy_of(earlier)) else {
+                continue;
+            };
+            let [this, that] = [&directory, earlier].map(|directory| directory.path.display());
+            if directory.is_part_of(earlier) {
+                diagnostics.report_note(this, format_args!("has nothing that {that} has not; it is not read"));
+                is_copy = true;
+                break;
             }
-            others.push(kept.len());
+            if earlier.is_part_of(&directory) {
+                diagnostics.report_note(that, format_args!("has nothing that {this} has not; it is not read"));
+                *other = None;
+            } else if directory.shares_records_with(earlier) {
+                diagnostics.report_note(this, format_args!("has records that {that} has, too; they count twice"));
+            }
+        }
+        for key in directory.keys.iter().filter(|_| !is_copy) {
+            of_key.entry(key.clone()).or_default().push(kept.len());
         }
         kept.push((!is_copy).then_some(directory));
     }
@@ -70,25 +73,35 @@ pub fn without_copies(paths: Vec<PathBuf>, diagnostics: &Diagnostics) -> Vec<Pat
 impl NamedDirectory {
     fn read(path: PathBuf) -> NamedDirectory {
         let files = file_sizes(&path);
-        let of_kind = |is_meant: fn(FileName) -> bool| {
-            let names = files.keys().filter(move |name| split_name(name).1.is_some_and(is_meant));
-            names.map(|name| path.join(name))
+        let key = |name: &PathBuf| match split_name(name) {
+            // What an ended process left that had the number before is read of one directory at most.
+            (b"", Some(FileName::Records { .. })) => first_line(&path.join(name)),
+            (b"", Some(FileName::Buffers(_) | FileName::Spare { .. })) => Some(name.as_os_str().as_bytes().to_owned()),
+            _ => None,
         };
-        let records = of_kind(|name| matches!(name, FileName::Records { .. }));
-        let first_record = records.filter_map(|path| first_line(&path)).min();
-        let mut trinfos = of_kind(|name| matches!(name, FileName::Info(_)));
-        let boot = trinfos.find_map(|path| info::value(&read_info(&path).ok()?, "boot_id").map(<[u8]>::to_owned));
-        NamedDirectory { path, files, first_record, boot }
+        let keys = files.keys().filter_map(key).collect();
+        let mut trinfos = files.keys().filter(|name| matches!(split_name(name).1, Some(FileName::Info(_))));
+        let boot = trinfos.find_map(|name| {
+            let text = read_info(&path.join(name)).ok()?;
+            info::value(&text, "boot_id").map(<[u8]>::to_owned)
+        });
+        NamedDirectory { path, files, keys, boot }
     }
 
-    /// Whether the first records are of the same boot, as far as that is known, and this is not the same directory by another path.
+    /// Whether the records are of the same boot, as far as that is known, and neither directory is the other one, by another path, or
+    /// within that, which is known by their files.
     fn may_be_copy_of(&self, other: &NamedDirectory) -> bool {
         let is_of_another_boot = self.boot.is_some() && other.boot.is_some() && self.boot != other.boot;
-        !is_of_another_boot && !is_same(&self.path, &other.path)
+        !is_of_another_boot && !overlap(&self.path, &other.path)
     }
 
-    /// Whether another directory has all files of this one, at least as much in each, and the same in buffers: what is in these is written
-    /// to a file, or overwritten, later.
+    /// Whether files of both begin with one record. Buffers of one name may be of different processes.
+    fn shares_records_with(&self, other: &NamedDirectory) -> bool {
+        self.keys.intersection(&other.keys).any(|key| key.contains(&b':'))
+    }
+
+    /// Whether another directory has all files of this one, at least as much in each, which begins with the same record, and the same in
+    /// buffers: what is in these is written to a file, or overwritten, later.
     fn is_part_of(&self, other: &NamedDirectory) -> bool {
         let is_buffers =
             |name: &Path| matches!(split_name(name).1, Some(FileName::Buffers(_) | FileName::Spare { .. }));
@@ -96,7 +109,10 @@ impl NamedDirectory {
             Some(others) if is_buffers(name) => {
                 others == size && is_equal(&self.path.join(name), &other.path.join(name))
             }
-            Some(others) => others >= size,
+            Some(others) => {
+                let line = first_line(&self.path.join(name));
+                others >= size && (line.is_none() || line == first_line(&other.path.join(name)))
+            }
             None => false,
         })
     }
@@ -125,9 +141,10 @@ fn is_equal(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// Whether both paths lead to one directory.
-fn is_same(a: &Path, b: &Path) -> bool {
-    fs::canonicalize(a).ok().is_some_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b))
+/// Whether both paths lead to one directory, or one of them into the other one.
+fn overlap(a: &Path, b: &Path) -> bool {
+    let (Ok(a), Ok(b)) = (fs::canonicalize(a), fs::canonicalize(b)) else { return false };
+    a.starts_with(&b) || b.starts_with(&a)
 }
 
 /// The files of a directory and of what other users' processes and other PID namespaces have in it; none if it is a file.
@@ -181,7 +198,17 @@ mod tests {
         write("buffers", &[first.clone(), ("trbuf.0000001", "records".to_owned())]);
         write("newer", &[first.clone(), ("trbuf.0000001", "Records".to_owned())]);
         write("same", &[first.clone(), ("trbuf.0000001", "records".to_owned())]);
-        write("unbuffered", &[first]);
+        write("unbuffered", std::slice::from_ref(&first));
+        // All of a killed program is in its buffers, and other processes may have their name.
+        write("ring", &[("trbuf.0000001", "records".to_owned())]);
+        write("ring-copy", &[("trbuf.0000001", "records".to_owned())]);
+        write("other-ring", &[("trbuf.0000001", "Records".to_owned())]);
+        // The first thread has written nothing when the directory is copied.
+        write("late", &[("tr.0000001.001", record_lines(1..9, 1)), ("tr.0000001.002", record_lines(4..9, 2))]);
+        write("late-copy", &[("tr.0000001.001", String::new()), ("tr.0000001.002", record_lines(4..6, 2))]);
+        // Another process has the number now.
+        write("again", &[("tr.0000001.001", record_lines(10..14, 1)), ("old.1.tr.0000001.001", first.1.clone())]);
+        write("within/u1000", std::slice::from_ref(&first));
         std::os::unix::fs::symlink(path("whole"), path("link")).unwrap();
         let read = |names: &[&str]| {
             let (diagnostics, messages) = recorded_diagnostics();
@@ -203,6 +230,12 @@ mod tests {
         assert_eq!(read(&["unbuffered", "buffers"]), kept("buffers", 1, 0));
         assert_eq!(read(&["buffers", "same"]), kept("buffers", 1, 0));
         assert_eq!(read(&["buffers", "newer"]), kept("buffers newer", 0, 1));
+        assert_eq!(read(&["ring", "ring-copy"]), kept("ring", 1, 0));
+        assert_eq!(read(&["ring", "other-ring"]), kept("ring other-ring", 0, 0));
+        assert_eq!(read(&["late", "late-copy"]), kept("late", 1, 0));
+        assert_eq!(read(&["late-copy", "late"]), kept("late", 1, 0));
+        assert_eq!(read(&["again", "unbuffered"]), kept("again unbuffered", 0, 0));
+        assert_eq!(read(&["within", "within/u1000"]), kept("within u1000", 0, 0));
         // One directory by two paths is known by its files.
         assert_eq!(read(&["whole", "link"]), kept("whole link", 0, 0));
         assert_eq!(read(&["copy"]), kept("copy", 0, 0));
