@@ -97,3 +97,31 @@ fn who_ends_waits_of_more_threads_than_a_round_has_is_not_guessed() {
     let (analysis, _) = analysed(lines);
     assert_eq!((figures(&analysis, 16), wakers(&analysis, 16)), ((2, 0, 21 + 8, 0, 0), vec![]));
 }
+
+/// The second thread has not returned from a round that has ended: it runs, and nobody is stuck.
+#[test]
+fn who_has_not_returned_from_an_ended_round_runs() {
+    let lines: &[RecordLine] = &[
+        (2, 1, "1:3:1", &[2]),
+        (10, 2, "7:2:1", &[16, 2]),
+        (20, 3, "7:2:1", &[16, 1]),
+        (21, 3, "7:2:2", &[LAST]),
+        (30, 3, "7:2:1", &[16, 2]),
+    ];
+    let begin: &[RecordLine] = &[(1, 1, "7:1:0", &[16, 0, 2, 0, 0])];
+    for lines in [&[begin, lines].concat()[..], lines] {
+        assert!(analysed(lines).1.stuck.is_empty(), "{:?}", analysed(lines).1);
+    }
+    // Nobody comes to the round of both.
+    let alone: &[RecordLine] = &[(2, 1, "1:3:1", &[2]), (10, 2, "7:2:1", &[16, 3]), (20, 3, "7:2:1", &[16, 2])];
+    assert!(!analysed(alone).1.stuck.is_empty());
+}
+
+/// As nobody is who waits for a semaphore that has been posted.
+#[test]
+fn who_waits_for_a_semaphore_that_is_posted_runs() {
+    let waits: &[RecordLine] = &[(1, 3, "4:2:1", &[32, 0]), (2, 1, "1:3:1", &[2]), (10, 2, "4:2:1", &[16, 0])];
+    let post: &[RecordLine] = &[(20, 4, "4:4:0", &[16, 0, 0])];
+    assert!(!analysed(waits).1.stuck.is_empty());
+    assert!(analysed(&[waits, post].concat()).1.stuck.is_empty());
+}

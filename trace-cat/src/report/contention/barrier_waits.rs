@@ -35,7 +35,7 @@ impl Analysis {
         if waits {
             queue.rounds.missing = if is_first { missing } else { queue.rounds.missing.max(missing) };
         } else {
-            self.end_round(object, Some(arrival));
+            self.end_round(object, Some(arrival), record.time);
         }
     }
 
@@ -47,10 +47,17 @@ impl Analysis {
         self.objects[object as usize].wakeups.rounds.size.filter(|_| is_complete)
     }
 
-    /// Ends all waits at a barrier by the arrival of the last thread, if it is one of this process.
-    fn end_round(&mut self, object: u32, last: Option<Waker>) {
+    /// Ends all waits at a barrier by the arrival of the last thread, if it is one of this process, which is known at `now`: these
+    /// threads run, or will.
+    fn end_round(&mut self, object: u32, last: Option<Waker>, now: u64) {
         let queue = &mut self.objects[object as usize].wakeups;
-        let threads = queue.end_all_waits().into_iter().map(|wait| wait.thread).collect();
+        let threads: Vec<u32> = queue.end_all_waits().into_iter().map(|wait| wait.thread).collect();
+        for thread in &threads {
+            let mut calls = self.threads[*thread as usize].open.iter_mut().rev();
+            if let Some(call) = calls.find(|call| call.object == Some(object)) {
+                call.woken = Some(now);
+            }
+        }
         let given_up = queue.rounds.end(threads, last);
         given_up.iter().for_each(|round| self.count_round(object, round));
         if let Some(Waker { thread, time, .. }) = last {
@@ -78,7 +85,7 @@ impl Analysis {
             // process has in another one.
             let has_all = queue.waits.len() as u64 >= queue.rounds.missing;
             let last = queue.rounds.last_arrival.filter(|last| has_all && last.time >= entry);
-            self.end_round(object, last);
+            self.end_round(object, last, record.time);
         }
         let arrival = (record.arguments[0] == LAST).then_some(Waker { thread, site, time: entry });
         let last = self.objects[object as usize].wakeups.rounds.ended_by(thread, arrival);

@@ -15,8 +15,13 @@ pub fn ending_thread(analysis: &Analysis, process: u32) -> Option<u32> {
 }
 
 /// Whether a call waits for a condition, semaphore or barrier, without a time limit, and has not been woken for certain.
-pub fn is_idle(call: &OngoingCall) -> bool {
-    call.waits && call.woken.is_none() && matches!(call.event, (3, 4) | (4, 2) | (7, 2))
+pub fn is_idle(analysis: &Analysis, call: &OngoingCall) -> bool {
+    let is_posted = |object: u32| {
+        let queue = &analysis.objects[object as usize].wakeups;
+        call.event == (4, 2) && queue.has_pending() && queue.count_of_woken() as usize >= queue.waits.len()
+    };
+    let waits = call.waits && call.woken.is_none() && matches!(call.event, (3, 4) | (4, 2) | (7, 2));
+    waits && !call.object.is_some_and(is_posted)
 }
 
 /// Whether a thread of a process may be running.
@@ -32,6 +37,6 @@ pub fn has_running_thread(analysis: &Analysis, process: u32) -> bool {
 fn is_blocked(analysis: &Analysis, thread: u32) -> bool {
     // Nobody may have the mutex of one that needs it back.
     let waits = |node: &Node| node.call.needed_mutex().is_none() || !node.blockers.is_empty();
-    let stays = |call: &OngoingCall| is_idle(call) || node(analysis, thread).as_ref().is_some_and(waits);
+    let stays = |call: &OngoingCall| is_idle(analysis, call) || node(analysis, thread).as_ref().is_some_and(waits);
     analysis.threads[thread as usize].certain_call().is_some_and(stays)
 }

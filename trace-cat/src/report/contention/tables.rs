@@ -255,7 +255,8 @@ pub struct OngoingCall {
     pub futex: FutexCall,
     /// The object in whose queue the thread waits now, if that is another one than its call's.
     pub queue: Option<u32>,
-    /// When all who waited for the condition were woken, this call among them: it waits for its mutex then.
+    /// When all who waited for the condition were woken, this call among them: it waits for its mutex then. Or when the round of a
+    /// barrier has ended: it waits no longer.
     pub woken: Option<u64>,
     /// A wait for a condition that has not been woken for certain, and that cannot end before it has its mutex back.
     pub needs_mutex: bool,

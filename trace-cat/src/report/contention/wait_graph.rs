@@ -365,7 +365,7 @@ fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
         return Some(ChainEnd::Cancelled(thread, *call));
     }
     let last_call = state.call_with_mutex().or_else(|| state.call_before_records());
-    let call = *last_call.filter(|call| is_idle(call) && !state.may_be_cancelled_in(call))?;
+    let call = *last_call.filter(|call| is_idle(analysis, call) && !state.may_be_cancelled_in(call))?;
     if state.may_have_left(&call) {
         return Some(ChainEnd::Left(thread, call));
     }
