@@ -201,15 +201,9 @@ fn buffers_that_somebody_else_has_put_there_are_not_used() {
             return;
         }
         let run = run(&test, planted, 0o1777, "", FileName::Buffers);
+        reports(planted, &run, ["cannot write a trace to '", "nothing is recorded"]);
         assert!(planted.is_at(&run.path) && run.target_unchanged, "{planted:?}");
-        // One that it may not open may be what it left before it gave up its rights: it goes on in a directory of its own.
-        let is_recorded = planted == Planted::OthersFile;
-        if is_recorded {
-            assert!(run.output.noise().is_empty(), "{:?}", run.output.noise());
-        } else {
-            reports(planted, &run, ["cannot write a trace to '", "nothing is recorded"]);
-        }
-        assert_eq!(records(&test), if is_recorded { 3 * PAIRS } else { 0 }, "{planted:?}");
+        assert_eq!(records(&test), 0, "{planted:?}");
     }
 }
 

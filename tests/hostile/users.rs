@@ -227,17 +227,6 @@ fn children_and_executed_programs_of_the_new_user() {
     assert_separate(&test);
 }
 
-/// Root's trbuf has its name, which it cannot open, in a directory where everybody may remove the files of everybody.
-#[test]
-fn a_program_that_gives_up_its_rights_before_its_first_record() {
-    let Some(test) = closed("setuid-first") else { return };
-    fs::set_permissions(test.trace_directory(), fs::Permissions::from_mode(0o777)).unwrap();
-    let output = traced_steps(&test, "pairs 100 exec setuid 65534 pairs 30 clone 20").run();
-    assert_eq!(output.exited(DONE).stderr_text(), "");
-    assert_eq!(test.merged().of("mutex_unlock").len(), 100 + 30 + 20);
-    assert_separate(&test);
-}
-
 /// The subdirectory appears while the trace is followed, or is there already.
 #[test]
 fn the_new_users_records_are_followed() {

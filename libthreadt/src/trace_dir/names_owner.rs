@@ -90,17 +90,7 @@ pub unsafe fn claim(generation: usize, process: WorkingProcess) -> Result<Claime
                 set_owner_of_new_files(owner);
             }
         }
-        let mut tried = try_claim(generation, scratch, process);
-        // What has its name is another user's: that of an ended process, or what this one left before it executed this program and
-        // gave up its rights.
-        if generation == 0
-            && tried.as_ref().err() == Some(&Errno(libc::EACCES))
-            && user_directory::enter(user_id(), true, scratch, process)
-        {
-            set_owner_of_new_files(user_id());
-            tried = try_claim(generation, scratch, process);
-        }
-        let mut claimed = tried?;
+        let mut claimed = try_claim(generation, scratch, process)?;
         if claimed.is_none() {
             directory::move_to_namespace(identity::pid_namespace(), &mut scratch.path, process)?;
             claimed = try_claim(generation, scratch, process)?;
