@@ -18,13 +18,22 @@ use crate::support::diagnostics::Diagnostics;
 /// Bytes that are compared at once.
 const PIECE: usize = 1 << 16;
 
-/// The sizes of a directory's files, by their paths within it.
-type FileSizes = BTreeMap<PathBuf, u64>;
+/// A file of a directory.
+struct NamedFile {
+    size: u64,
+    /// It has records that are in no other file.
+    is_buffers: bool,
+    /// Of another one than buffers, if the line is complete.
+    first_line: Option<Vec<u8>>,
+}
+
+/// A directory's files, by their paths within it.
+type NamedFiles = BTreeMap<PathBuf, NamedFile>;
 
 /// A directory among the paths, or a file, which has no files.
 struct NamedDirectory {
     path: PathBuf,
-    files: FileSizes,
+    files: NamedFiles,
     /// The first record of each file that has one, as it is printed: no other thread of this boot has one of that time. And the names of
     /// buffers, which may have all records of a process.
     keys: BTreeSet<Vec<u8>>,
@@ -72,14 +81,14 @@ pub fn without_copies(paths: Vec<PathBuf>, diagnostics: &Diagnostics) -> Vec<Pat
 
 impl NamedDirectory {
     fn read(path: PathBuf) -> NamedDirectory {
-        let files = file_sizes(&path);
-        let key = |name: &PathBuf| match split_name(name) {
+        let files = files_of(&path);
+        let key = |(name, file): (&PathBuf, &NamedFile)| match split_name(name) {
             // What an ended process left that had the number before is read of one directory at most.
-            (b"", Some(FileName::Records { .. })) => first_line(&path.join(name)),
-            (b"", Some(FileName::Buffers(_) | FileName::Spare { .. })) => Some(name.as_os_str().as_bytes().to_owned()),
+            (b"", Some(FileName::Records { .. })) => file.first_line.clone(),
+            (b"", _) => file.is_buffers.then(|| name.as_os_str().as_bytes().to_owned()),
             _ => None,
         };
-        let keys = files.keys().filter_map(key).collect();
+        let keys = files.iter().filter_map(key).collect();
         let mut trinfos = files.keys().filter(|name| matches!(split_name(name).1, Some(FileName::Info(_))));
         let boot = trinfos.find_map(|name| {
             let text = read_info(&path.join(name)).ok()?;
@@ -103,15 +112,12 @@ impl NamedDirectory {
     /// Whether another directory has all files of this one, at least as much in each, which begins with the same record, and the same in
     /// buffers: what is in these is written to a file, or overwritten, later.
     fn is_part_of(&self, other: &NamedDirectory) -> bool {
-        let is_buffers =
-            |name: &Path| matches!(split_name(name).1, Some(FileName::Buffers(_) | FileName::Spare { .. }));
-        self.files.iter().all(|(name, size)| match other.files.get(name) {
-            Some(others) if is_buffers(name) => {
-                others == size && is_equal(&self.path.join(name), &other.path.join(name))
+        self.files.iter().all(|(name, file)| match other.files.get(name) {
+            Some(others) if file.is_buffers => {
+                others.size == file.size && is_equal(&self.path.join(name), &other.path.join(name))
             }
             Some(others) => {
-                let line = first_line(&self.path.join(name));
-                others >= size && (line.is_none() || line == first_line(&other.path.join(name)))
+                others.size >= file.size && (file.first_line.is_none() || file.first_line == others.first_line)
             }
             None => false,
         })
@@ -148,8 +154,8 @@ fn overlap(a: &Path, b: &Path) -> bool {
 }
 
 /// The files of a directory and of what other users' processes and other PID namespaces have in it; none if it is a file.
-fn file_sizes(directory: &Path) -> FileSizes {
-    let mut sizes = FileSizes::new();
+fn files_of(directory: &Path) -> NamedFiles {
+    let mut files = NamedFiles::new();
     let mut unread = vec![PathBuf::new()];
     while let Some(within) = unread.pop() {
         let entries = fs::read_dir(listed_directory(&directory.join(&within)));
@@ -158,14 +164,16 @@ fn file_sizes(directory: &Path) -> FileSizes {
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_dir() && is_subdirectory(&name) {
                 unread.push(name);
-            } else if metadata.is_file()
-                && split_name(&name).1.is_some_and(|name| !matches!(name, FileName::Clock | FileName::Control))
-            {
-                sizes.insert(name, metadata.len());
+                continue;
             }
+            let kind = split_name(&name).1.filter(|_| metadata.is_file());
+            let Some(kind) = kind.filter(|kind| !matches!(kind, FileName::Clock | FileName::Control)) else { continue };
+            let is_buffers = matches!(kind, FileName::Buffers(_) | FileName::Spare { .. });
+            let first_line = if is_buffers { None } else { first_line(&directory.join(&name)) };
+            files.insert(name, NamedFile { size: metadata.len(), is_buffers, first_line });
         }
     }
-    sizes
+    files
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ pub struct MissingRecords {
 }
 
 /// A wait as it is accounted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct WaitPlace {
     pub thread: u32,
     pub site: u32,
@@ -132,8 +132,7 @@ pub struct WaitPlace {
 impl WaitPlace {
     /// The place of a wait that has ended before any time limit.
     pub fn new(thread: u32, site: u32, entry: u64) -> WaitPlace {
-        let (is_open, is_rest, has_timed_out, waker_shows_later) = (false, false, false, false);
-        WaitPlace { thread, site, entry, is_open, is_rest, has_timed_out, waker_shows_later }
+        WaitPlace { thread, site, entry, ..WaitPlace::default() }
     }
 }
 

@@ -10,7 +10,7 @@ use super::waker::Waker;
 const ENDED_MAX: usize = 64;
 
 /// The rounds of a barrier.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct BarrierRounds {
     /// How many threads make a round of a barrier that is known to be of one process.
     pub size: Option<u64>,
@@ -23,7 +23,7 @@ pub struct BarrierRounds {
 }
 
 /// A round whose threads wait no longer.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct EndedRound {
     /// The last to arrive, if it is known and of this process.
     pub last: Option<Waker>,

@@ -1,9 +1,7 @@
 //! Waits at barriers, and who ends them.
 
 use super::analysis_tests::{RecordLine, analysed, figures, wakers};
-
-/// What the last to arrive returns.
-const LAST: u64 = libc::PTHREAD_BARRIER_SERIAL_THREAD as u64;
+use super::barrier_waits::LAST;
 
 #[test]
 fn the_last_to_arrive_is_that_of_the_waits_own_round() {

@@ -9,7 +9,7 @@ use super::waker::Waker;
 use super::wakeups::IdleWait;
 
 /// What the last to arrive returns.
-const LAST: u64 = libc::PTHREAD_BARRIER_SERIAL_THREAD as u64;
+pub const LAST: u64 = libc::PTHREAD_BARRIER_SERIAL_THREAD as u64;
 
 impl Analysis {
     /// Takes the entry record of a wait at a barrier. The last to arrive ends all waits. a2 is how many threads were missing; those
@@ -52,13 +52,8 @@ impl Analysis {
     fn end_round(&mut self, object: u32, last: Option<Waker>, now: u64) {
         let queue = &mut self.objects[object as usize].wakeups;
         let threads: Vec<u32> = queue.end_all_waits().into_iter().map(|wait| wait.thread).collect();
-        for thread in &threads {
-            let mut calls = self.threads[*thread as usize].open.iter_mut().rev();
-            if let Some(call) = calls.find(|call| call.object == Some(object)) {
-                call.woken = Some(now);
-            }
-        }
-        let given_up = queue.rounds.end(threads, last);
+        threads.iter().for_each(|thread| self.note_woken_call(*thread, object, now));
+        let given_up = self.objects[object as usize].wakeups.rounds.end(threads, last);
         given_up.iter().for_each(|round| self.count_round(object, round));
         if let Some(Waker { thread, time, .. }) = last {
             self.activities.log_until(thread, time);

@@ -172,11 +172,14 @@ impl Analysis {
         if woken.len() < queue.waits.len() {
             return;
         }
-        for thread in woken {
-            let mut calls = self.threads[thread as usize].open.iter_mut().rev();
-            if let Some(call) = calls.find(|call| call.object == Some(cond)) {
-                call.woken.get_or_insert(now);
-            }
+        woken.into_iter().for_each(|thread| self.note_woken_call(thread, cond, now));
+    }
+
+    /// Notes that a thread's call does not wait for its condition or barrier any more.
+    pub fn note_woken_call(&mut self, thread: u32, object: u32, now: u64) {
+        let mut calls = self.threads[thread as usize].open.iter_mut().rev();
+        if let Some(call) = calls.find(|call| call.object == Some(object)) {
+            call.woken.get_or_insert(now);
         }
     }
 
