@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use super::analysis::Analysis;
+use super::chain_ends::ChainEnd;
 use super::holds::Knowledge;
 use super::numeric_record::NumericRecord;
 use super::tables::ImageEnd;
-use super::wait_graph::{BlockedThread, ChainEnd, WaitGraph};
+use super::wait_graph::{BlockedThread, WaitGraph};
 use super::wait_selection::WaitSelection;
 
 pub(super) const TIMED_OUT: u64 = libc::ETIMEDOUT as u64;

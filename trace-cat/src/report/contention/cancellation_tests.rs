@@ -1,9 +1,9 @@
 //! What the analysis makes of threads that are cancelled while they wait.
 
 use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, record, wrong};
+use super::chain_ends::ChainEnd;
 use super::holds::Knowledge;
 use super::misuse_tests::{misuse, misuse_in};
-use super::wait_graph::ChainEnd;
 
 /// Who is cancelled needs its mutex until its call ends, and waits for the condition no more.
 #[test]

@@ -2,9 +2,10 @@
 
 use super::Analysis;
 use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, record, undecided, wrong};
+use super::chain_ends::ChainEnd;
 use super::holds::Knowledge;
 use super::owners_elsewhere_tests::ALL;
-use super::wait_graph::{ChainEnd, WaitGraph};
+use super::wait_graph::WaitGraph;
 
 const ONLY_BLOCKED: Knowledge = Knowledge { only_blocked: true, ..ALL };
 

@@ -2,9 +2,9 @@
 
 use super::analysis::Analysis;
 use super::analysis_tests::{RecordLine, analysed_with, lock, record, undecided, wrong};
+use super::chain_ends::ChainEnd;
 use super::holds::Knowledge;
 use super::numeric_record::NumericRecord;
-use super::wait_graph::ChainEnd;
 
 /// Deadlocks, and circles in doubt.
 type Circles = (Vec<Vec<u32>>, Vec<Vec<u32>>);

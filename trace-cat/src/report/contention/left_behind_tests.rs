@@ -2,9 +2,9 @@
 
 use super::Analysis;
 use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, record, undecided, wrong};
+use super::chain_ends::ChainEnd;
 use super::holds::Knowledge;
 use super::numeric_record::NumericRecord;
-use super::wait_graph::ChainEnd;
 
 fn lines(lines: &[&[RecordLine<'static>]]) -> Vec<RecordLine<'static>> {
     lines.concat()

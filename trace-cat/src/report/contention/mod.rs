@@ -20,6 +20,7 @@ mod bucket_counts;
 mod call_sites;
 mod caller_sums;
 mod cancellations;
+mod chain_ends;
 mod code_changes;
 mod contention_shares;
 mod dispatch;
@@ -88,6 +89,7 @@ mod wakeups;
 pub use analysis::Analysis;
 pub use analysis_parts::AnalysisParts;
 pub use call_sites::{OTHER_SITES, SiteState};
+pub use chain_ends::ChainEnd;
 pub use contention_shares::{ContentionShares, ShareKey, WaitCause, WaitSum};
 pub use histogram::{DurationHistogram, DurationSummary};
 pub use holds::Knowledge;
@@ -99,7 +101,7 @@ pub use table_log::CallSubject;
 pub use tables::{ImageEnd, OngoingCall, ProgramState, ThreadState};
 pub use timeline_event::{HoldInterval, TimelineEvent, WaitInterval};
 pub use wait_blocks::{WaitBlock, WaitBlocks};
-pub use wait_graph::{BlockedThread, ChainEnd, WaitGraph};
+pub use wait_graph::{BlockedThread, WaitGraph};
 pub use wait_selection::WaitSelection;
 pub use wait_shares::{Holder, WaitShares};
 pub use waiter_wakes::WaiterWakes;
@@ -146,6 +148,8 @@ mod path_tests;
 pub mod random_threads;
 #[cfg(test)]
 mod rare_call_tests;
+#[cfg(test)]
+mod running_waker_tests;
 #[cfg(test)]
 mod wait_graph_tests;
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Which threads run at the end, and which wait for something that any thread may do.
 
+use std::collections::HashSet;
+
 use super::analysis::Analysis;
-use super::tables::OngoingCall;
+use super::tables::{ImageEnd, OngoingCall};
 use super::wait_nodes::{Node, node};
 
 /// A thread of a process that is ending, and may not have ended.
@@ -26,11 +28,49 @@ pub fn is_idle(analysis: &Analysis, call: &OngoingCall) -> bool {
 
 /// Whether a thread of a process may be running.
 pub fn has_running_thread(analysis: &Analysis, process: u32) -> bool {
-    analysis.processes[process as usize].threads.iter().any(|&thread| {
-        let state = &analysis.threads[thread as usize];
-        let stays = state.has_exited && !state.is_in_gap;
-        !stays && !is_blocked(analysis, thread)
+    let mut threads = analysis.processes[process as usize].threads.iter();
+    threads.any(|&thread| !has_stopped(analysis, thread) && !is_blocked(analysis, thread))
+}
+
+/// The thread that may end a wait for a condition or semaphore: it has sent signals or posts before, and runs or waits for one that
+/// does.
+pub fn running_waker(analysis: &Analysis, process: u32, call: &OngoingCall) -> Option<u32> {
+    let is_over = |other: u32| {
+        other != process && matches!(analysis.processes[other as usize].end, ImageEnd::Exit | ImageEnd::Exec)
+    };
+    let mut seen = HashSet::new();
+    wakers(analysis, call).iter().copied().find(|&waker| {
+        let mut pending = vec![waker];
+        while let Some(thread) = pending.pop() {
+            let state = &analysis.threads[thread as usize];
+            if !seen.insert(thread) || has_stopped(analysis, thread) || is_over(state.process) {
+                continue;
+            }
+            match state.certain_call().filter(|_| is_blocked(analysis, thread)) {
+                Some(call) if is_idle(analysis, call) => pending.extend(wakers(analysis, call)),
+                Some(_) => match node(analysis, thread).map(|node| node.awaited(analysis).to_vec()) {
+                    Some(awaited) if !awaited.is_empty() => pending.extend(awaited),
+                    // Nobody knows whom it waits for.
+                    _ => return true,
+                },
+                None => return true,
+            }
+        }
+        false
     })
+}
+
+/// The threads that have ended waits for the condition or semaphore of a call, or any that may have.
+fn wakers<'a>(analysis: &'a Analysis, call: &OngoingCall) -> &'a [u32] {
+    let Some(object) = call.object.map(|object| &analysis.objects[object as usize]) else { return &[] };
+    let all = || &analysis.processes[object.process as usize].threads[..];
+    object.wakeups.wakers.threads().unwrap_or_else(all)
+}
+
+/// Whether a thread has made the record of its end.
+fn has_stopped(analysis: &Analysis, thread: u32) -> bool {
+    let state = &analysis.threads[thread as usize];
+    state.has_exited && !state.is_in_gap
 }
 
 /// Whether a thread waits for others.

@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::analysis::Analysis;
-use super::running_threads::{ending_thread, has_running_thread, is_idle};
+use super::chain_ends::{ChainEnd, Chains};
 use super::tables::{ImageEnd, OngoingCall};
 use super::unknown_holders::{
     UnknownHolders, awaited_cond_waits, awaited_futex_waits, unknown_holders, unknown_routines, waits_for_futex_locks,
@@ -46,37 +46,6 @@ pub struct StuckThread {
     pub end: ChainEnd,
 }
 
-/// What a chain of waits ends in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChainEnd {
-    /// A thread that has ended.
-    Ended(u32),
-    /// A thread that is ending, or has ended: after the record of that its own destructors may run.
-    Ending(u32),
-    /// A thread that has ended with a mutex that may be robust: then the next one gets it.
-    Robust(u32),
-    /// A thread that was cancelled in this call, which it leaves if it lets itself be cancelled.
-    Cancelled(u32, OngoingCall),
-    /// A thread that waited for a condition, semaphore or barrier, in this call, and may have left it by a jump.
-    Left(u32, OngoingCall),
-    /// A thread that waits for a condition, semaphore or barrier, in this call.
-    Idle(u32, OngoingCall),
-    /// A deadlock.
-    Deadlock(u32),
-    /// A thread that had a lock when another one forked the process, which does not have it.
-    LeftBehind(u32),
-    /// A thread that has taken a lock which others unlock, too, and does not run.
-    HandedOn(u32),
-}
-
-impl ChainEnd {
-    /// Whether whom a chain leads to stays there for certain.
-    fn is_certain(&self) -> bool {
-        use ChainEnd::{Cancelled, Ending, HandedOn, Left, Robust};
-        !matches!(self, Ending(_) | Robust(_) | Cancelled(..) | Left(..) | HandedOn(_))
-    }
-}
-
 /// The deadlocks and the stuck threads.
 #[derive(Debug, Default)]
 pub struct WaitGraph {
@@ -84,8 +53,8 @@ pub struct WaitGraph {
     pub moment: Option<u64>,
     pub deadlocks: Vec<Vec<BlockedThread>>,
     pub stuck: Vec<StuckThread>,
-    /// The threads that are stuck if a thread that is ending has ended, one that was cancelled or may have left its wait is in it, or
-    /// nobody else unlocks what one has taken.
+    /// The threads that are stuck if a thread that is ending has ended, one that was cancelled or may have left its wait is in it,
+    /// nobody else unlocks what one has taken, or who has woken one before does not do so again.
     pub perhaps_stuck: Vec<StuckThread>,
     /// The waits for locks whose holders are missing in the records, by process.
     pub unknown_holders: Vec<UnknownHolders>,
@@ -165,7 +134,7 @@ impl WaitGraph {
         let wanted = |call: &OngoingCall| call.object.into_iter().chain(call.needed_mutex());
         let in_deadlocks = blocked.flat_map(move |blocked| blocked.holds.iter().copied().chain(wanted(&blocked.call)));
         let last_call = |stuck: &StuckThread| match stuck.end {
-            ChainEnd::Idle(_, call) | ChainEnd::Left(_, call) => call.object,
+            ChainEnd::Idle(_, call) | ChainEnd::Left(_, call) | ChainEnd::MayBeWoken(_, call, _) => call.object,
             _ => None,
         };
         let of_stuck = self
@@ -284,97 +253,4 @@ fn holds(analysis: &Analysis, nodes: &HashMap<u32, Node>, thread: u32) -> Vec<u3
         |object: u32| nodes.values().any(|node| node.call.wanted() == Some(object) && node.blockers.contains(&thread));
     let held = state.holds.iter().copied().filter(|object| is_held(object) && !waits_in(object));
     held.filter(|object| !is_only_blocked || waits_for_it(*object)).collect()
-}
-
-/// What chains of waits end in.
-struct Chains<'a> {
-    analysis: &'a Analysis,
-    nodes: &'a HashMap<u32, Node>,
-    /// The threads in cycles, each with a thread that is in a reported deadlock: itself, or one that it waits for.
-    in_cycle: &'a HashMap<u32, u32>,
-    ends: HashMap<u32, Option<ChainEnd>>,
-}
-
-impl Chains<'_> {
-    /// What the chain ends in that begins with a thread: that of the first of the threads that it waits for. `None` if one of them leads
-    /// to a running thread, or nobody knows.
-    fn end(&mut self, thread: u32) -> Option<ChainEnd> {
-        // Those that a thread waits for come before it.
-        let mut pending = vec![thread];
-        while let Some(&thread) = pending.last() {
-            let blockers = match self.nodes.get(&thread) {
-                Some(node) if !self.in_cycle.contains_key(&thread) => node.awaited(self.analysis),
-                _ => &[],
-            };
-            match blockers.iter().find(|blocker| !self.ends.contains_key(blocker)) {
-                Some(&blocker) => {
-                    // No cycle is left that would lead back to the thread, but through one that is known.
-                    self.ends.insert(blocker, None);
-                    pending.push(blocker);
-                }
-                None => {
-                    let end = self.end_after(thread, blockers);
-                    self.ends.insert(thread, end);
-                    pending.pop();
-                }
-            }
-        }
-        self.ends.get(&thread).copied().flatten()
-    }
-
-    fn end_after(&self, thread: u32, blockers: &[u32]) -> Option<ChainEnd> {
-        if let Some(&reported) = self.in_cycle.get(&thread) {
-            return Some(ChainEnd::Deadlock(reported));
-        }
-        let Some(node) = self.nodes.get(&thread) else { return last_of_chain(self.analysis, thread) };
-        if let Some(owner) = node.left_behind {
-            return Some(ChainEnd::LeftBehind(owner));
-        }
-        let mut ends = blockers.iter().map(|blocker| {
-            let end = self.ends.get(blocker).copied().flatten();
-            match end {
-                // The end of another one in the chain is a fact.
-                Some(ChainEnd::Ended(it)) if it == *blocker && self.may_be_robust(&node.call) => {
-                    Some(ChainEnd::Robust(it))
-                }
-                end => end,
-            }
-        });
-        let first = ends.next()??;
-        let others: Vec<ChainEnd> = ends.collect::<Option<_>>()?;
-        // One that is not certain makes all of them so.
-        let end = others.into_iter().find(|end| !end.is_certain()).unwrap_or(first);
-        let is_handed_on = node.blockers.is_empty() && end.is_certain();
-        Some(if is_handed_on { ChainEnd::HandedOn(blockers[0]) } else { end })
-    }
-
-    /// Whether a call waits for a mutex that goes to the next one if its owner ends.
-    fn may_be_robust(&self, call: &OngoingCall) -> bool {
-        call.object.is_some_and(|object| self.analysis.objects[object as usize].may_be_robust)
-    }
-}
-
-/// What a thread does that waits for no other one.
-fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
-    let state = &analysis.threads[thread as usize];
-    if state.open.is_empty() && !state.is_in_gap {
-        let end = if analysis.is_gone(thread) { ChainEnd::Ended(thread) } else { ChainEnd::Ending(thread) };
-        return state.has_exited.then_some(end);
-    }
-    if let Some(call) = state.cancelled_wait() {
-        return Some(ChainEnd::Cancelled(thread, *call));
-    }
-    let last_call = state.call_with_mutex().or_else(|| state.call_before_records());
-    let call = *last_call.filter(|call| is_idle(analysis, call) && !state.may_be_cancelled_in(call))?;
-    if state.may_have_left(&call) {
-        return Some(ChainEnd::Left(thread, call));
-    }
-    if call.event != (7, 2) {
-        return Some(ChainEnd::Idle(thread, call));
-    }
-    // Whoever runs may be the one that a barrier waits for.
-    if has_running_thread(analysis, state.process) {
-        return None;
-    }
-    Some(ending_thread(analysis, state.process).map_or(ChainEnd::Idle(thread, call), ChainEnd::Ending))
 }

@@ -1,10 +1,10 @@
 //! Deadlocks and stuck threads, at the end and at a moment.
 
 use super::analysis_tests::{RecordLine, analysed, analysed_with, lock, record, undecided, wrong};
+use super::chain_ends::ChainEnd;
 use super::holds::Knowledge;
 use super::moment::Moment;
 use super::tables::OngoingCall;
-use super::wait_graph::ChainEnd;
 use crate::report::misuse::MisuseKind;
 
 fn lines(lines: &[&[RecordLine<'static>]]) -> Vec<RecordLine<'static>> {

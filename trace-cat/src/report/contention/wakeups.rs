@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 
 use super::barrier_rounds::BarrierRounds;
 use super::waiter_wakes::WaiterWakes;
-use super::waker::Waker;
+use super::waker::{Waker, Wakers};
 
 /// A signal, broadcast, post or wake-up that threads waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,8 @@ pub struct WakeupQueue {
     pub rounds: BarrierRounds,
     /// A post is recorded.
     pub has_posts: bool,
+    /// The threads that have sent signals or posts, also in vain.
+    pub wakers: Wakers,
     /// Of a futex: whether its waiters wake each other.
     pub waiter_wakes: WaiterWakes,
 }
@@ -99,6 +101,7 @@ impl WakeupQueue {
         surplus: 0,
         rounds: BarrierRounds::EMPTY,
         has_posts: false,
+        wakers: Wakers::NONE,
         waiter_wakes: WaiterWakes::NONE,
     };
 

@@ -139,6 +139,8 @@ impl ReportView<'_> {
             "for one that was cancelled, and may leave its wait"
         } else if has(|end| matches!(end, ChainEnd::Left(..))) {
             "for one that may have left its wait by a jump"
+        } else if has(|end| matches!(end, ChainEnd::MayBeWoken(..))) {
+            "for one that a thread may wake that has done so before"
         } else if has(|end| matches!(end, ChainEnd::HandedOn(_))) {
             "for a lock that other threads than its owner have unlocked before"
         } else if has(|end| matches!(end, ChainEnd::Robust(_))) {

@@ -91,8 +91,14 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
     lines.extend(view.graph.undecided.iter().map(|circle| undecided_deadlock(view, circle)));
     let mut behind: BTreeMap<u32, (usize, &ChainEnd)> = BTreeMap::new();
     for stuck in &view.graph.perhaps_stuck {
-        use ChainEnd::{Cancelled, Ending, HandedOn, Left, Robust};
-        if let Ending(last) | Robust(last) | Cancelled(last, _) | Left(last, _) | HandedOn(last) = stuck.end {
+        use ChainEnd::{Cancelled, Ending, HandedOn, Left, MayBeWoken, Robust};
+        if let Ending(last)
+        | Robust(last)
+        | Cancelled(last, _)
+        | Left(last, _)
+        | MayBeWoken(last, ..)
+        | HandedOn(last) = stuck.end
+        {
             behind.entry(last).or_insert((0, &stuck.end)).0 += 1;
         }
     }
@@ -100,6 +106,7 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
         let how = match end {
             ChainEnd::Cancelled(..) => "may leave that",
             ChainEnd::Left(..) => "made records since, maybe after a jump",
+            ChainEnd::MayBeWoken(..) => "may do so again",
             ChainEnd::Robust(_) => "then who waits gets it",
             ChainEnd::HandedOn(_) => "another thread may unlock that",
             _ => "may still run destructors",
