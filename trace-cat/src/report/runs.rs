@@ -4,7 +4,7 @@
 //! was started twice makes two runs, and the programs of a pipeline make one, even if their shell is not recorded.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -15,6 +15,7 @@ use super::process_info::{ProcessInfo, processes_in_directory};
 use crate::record::columns;
 use crate::support::local_time::DateTime;
 use crate::trace::file_handle::open_regular;
+use crate::trace::file_names::is_subdirectory;
 use crate::trace::hosts::HostTable;
 
 /// The processes of a run, and the times of its first and its last record according to their files.
@@ -72,15 +73,26 @@ pub fn renamed_paths(runs: &[ProgramRun]) -> impl Iterator<Item = &PathBuf> {
 
 /// The runs in the directories among `paths`, the oldest first; those of renamed files (`old.*`) are among them.
 pub fn find_runs(paths: &[PathBuf]) -> Vec<ProgramRun> {
-    let mut directories: Vec<&PathBuf> = paths.iter().filter(|path| path.is_dir()).collect();
-    directories.sort();
-    directories.dedup();
+    let directories = distinct_directories(paths);
     let is_only = directories.len() == 1;
     let hosts = HostTable::of(paths);
     let runs = directories.into_iter().flat_map(|directory| runs_in_directory(directory, &hosts, is_only));
     let mut runs: Vec<ProgramRun> = runs.collect();
     runs.sort_by_key(|run| run.start);
     runs
+}
+
+/// The directories among `paths`, each by one of its paths, without those within others that are read with these.
+fn distinct_directories(paths: &[PathBuf]) -> Vec<&PathBuf> {
+    let real = |path: &PathBuf| fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+    let directories = paths.iter().filter(|path| path.is_dir()).map(|path| (real(path), path));
+    // The first path that is given is the one that messages name.
+    let directories: BTreeMap<PathBuf, &PathBuf> = directories.rev().collect();
+    let is_within_another = |path: &Path| {
+        let holders = path.ancestors().skip(1).zip(path.ancestors().map(is_subdirectory));
+        holders.take_while(|(_, is_subdirectory)| *is_subdirectory).any(|(holder, _)| directories.contains_key(holder))
+    };
+    directories.iter().filter(|(real, _)| !is_within_another(real)).map(|(_, path)| *path).collect()
 }
 
 /// The runs in a directory. If it is the only directory and has only one run, no record file is opened: times only separate
@@ -288,6 +300,23 @@ mod tests {
     fn the_last_record_of_a_long_file_is_found() {
         let many: Vec<u64> = (10..1000).collect();
         assert_eq!(runs(&[(1, 100, &many), (2, 100, &[999]), (3, 100, &[1000])]), [vec![1, 2], vec![3]]);
+    }
+
+    #[test]
+    fn a_directory_that_is_named_twice_has_its_runs_once() {
+        let directory = trace(&[(1, 100, &[1])]);
+        let (path, root) = (directory.path().to_owned(), tempfile::tempdir().unwrap());
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let within = path.join("u1000");
+        fs::create_dir(&within).unwrap();
+        fs::write(within.join("tr.0000002.002"), record(9_000_000_000, 2, "02:04:0", 0)).unwrap();
+        let count = |paths: &[&PathBuf]| find_runs(&paths.iter().map(|path| (*path).clone()).collect::<Vec<_>>()).len();
+        assert_eq!((count(&[&path]), count(&[&within])), (2, 1));
+        assert_eq!([count(&[&path, &link]), count(&[&path, &within]), count(&[&within, &link, &path])], [2; 3]);
+        let other = trace(&[(1, 100, &[1])]);
+        assert_eq!(count(&[&path, &other.path().to_owned()]), 3);
+        assert!(find_runs(&[link.clone(), path]).iter().all(|run| run.directory == link), "as it was named first");
     }
 
     #[test]

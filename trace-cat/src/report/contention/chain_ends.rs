@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::analysis::Analysis;
-use super::running_threads::{ending_thread, has_running_thread, is_idle, running_waker};
+use super::running_threads::{ending_thread, has_running_thread, is_idle, may_be_woken};
 use super::tables::OngoingCall;
 use super::wait_nodes::Node;
 
@@ -22,8 +22,8 @@ pub enum ChainEnd {
     Left(u32, OngoingCall),
     /// A thread that waits for a condition, semaphore or barrier, in this call.
     Idle(u32, OngoingCall),
-    /// The same, of which another thread has ended waits before that may go on.
-    MayBeWoken(u32, OngoingCall, u32),
+    /// The same, of a condition or semaphore, while another thread runs, and may wake it.
+    MayBeWoken { thread: u32, call: OngoingCall, is_behind_lock: bool },
     /// A deadlock.
     Deadlock(u32),
     /// A thread that had a lock when another one forked the process, which does not have it.
@@ -36,21 +36,27 @@ impl ChainEnd {
     /// Whether whom a chain leads to stays there for certain.
     pub fn is_certain(&self) -> bool {
         use ChainEnd::{Cancelled, Ending, HandedOn, Left, MayBeWoken, Robust};
-        !matches!(self, Ending(_) | Robust(_) | Cancelled(..) | Left(..) | MayBeWoken(..) | HandedOn(_))
+        !matches!(self, Ending(_) | Robust(_) | Cancelled(..) | Left(..) | MayBeWoken { .. } | HandedOn(_))
     }
 }
 
 /// What chains of waits end in.
 pub struct Chains<'a> {
-    pub analysis: &'a Analysis,
-    pub nodes: &'a HashMap<u32, Node>,
+    analysis: &'a Analysis,
+    nodes: &'a HashMap<u32, Node>,
     /// The threads in cycles, each with a thread that is in a reported deadlock: itself, or one that it waits for.
-    pub in_cycle: &'a HashMap<u32, u32>,
+    in_cycle: &'a HashMap<u32, u32>,
     /// Those that are known.
-    pub ends: HashMap<u32, Option<ChainEnd>>,
+    ends: HashMap<u32, Option<ChainEnd>>,
+    /// Whether who waits in a process for an object may be woken, as far as that was asked.
+    woken: HashMap<(u32, Option<u32>), bool>,
 }
 
-impl Chains<'_> {
+impl<'a> Chains<'a> {
+    pub fn new(analysis: &'a Analysis, nodes: &'a HashMap<u32, Node>, in_cycle: &'a HashMap<u32, u32>) -> Chains<'a> {
+        Chains { analysis, nodes, in_cycle, ends: HashMap::new(), woken: HashMap::new() }
+    }
+
     /// What the chain ends in that begins with a thread: that of the first of the threads that it waits for. `None` if one of them leads
     /// to a running thread, or nobody knows.
     pub fn end(&mut self, thread: u32) -> Option<ChainEnd> {
@@ -77,11 +83,11 @@ impl Chains<'_> {
         self.ends.get(&thread).copied().flatten()
     }
 
-    fn end_after(&self, thread: u32, blockers: &[u32]) -> Option<ChainEnd> {
+    fn end_after(&mut self, thread: u32, blockers: &[u32]) -> Option<ChainEnd> {
         if let Some(&reported) = self.in_cycle.get(&thread) {
             return Some(ChainEnd::Deadlock(reported));
         }
-        let Some(node) = self.nodes.get(&thread) else { return last_of_chain(self.analysis, thread) };
+        let Some(node) = self.nodes.get(&thread) else { return self.last_of_chain(thread) };
         if let Some(owner) = node.left_behind {
             return Some(ChainEnd::LeftBehind(owner));
         }
@@ -99,38 +105,51 @@ impl Chains<'_> {
         let others: Vec<ChainEnd> = ends.collect::<Option<_>>()?;
         // One that is not certain makes all of them so.
         let end = others.into_iter().find(|end| !end.is_certain()).unwrap_or(first);
-        let is_handed_on = node.blockers.is_empty() && end.is_certain();
-        Some(if is_handed_on { ChainEnd::HandedOn(blockers[0]) } else { end })
+        let stays = end.is_certain() || matches!(end, ChainEnd::MayBeWoken { .. });
+        let is_handed_on = node.blockers.is_empty() && stays;
+        Some(match end {
+            _ if is_handed_on => ChainEnd::HandedOn(blockers[0]),
+            ChainEnd::MayBeWoken { thread, call, is_behind_lock } => {
+                let is_behind_lock = is_behind_lock || node.call.wanted().is_some();
+                ChainEnd::MayBeWoken { thread, call, is_behind_lock }
+            }
+            end => end,
+        })
     }
 
     /// Whether a call waits for a mutex that goes to the next one if its owner ends.
     fn may_be_robust(&self, call: &OngoingCall) -> bool {
         call.object.is_some_and(|object| self.analysis.objects[object as usize].may_be_robust)
     }
-}
 
-/// What a thread does that waits for no other one.
-fn last_of_chain(analysis: &Analysis, thread: u32) -> Option<ChainEnd> {
-    let state = &analysis.threads[thread as usize];
-    if state.open.is_empty() && !state.is_in_gap {
-        let end = if analysis.is_gone(thread) { ChainEnd::Ended(thread) } else { ChainEnd::Ending(thread) };
-        return state.has_exited.then_some(end);
+    /// What a thread does that waits for no other one.
+    fn last_of_chain(&mut self, thread: u32) -> Option<ChainEnd> {
+        let analysis = self.analysis;
+        let state = &analysis.threads[thread as usize];
+        if state.open.is_empty() && !state.is_in_gap {
+            let end = if analysis.is_gone(thread) { ChainEnd::Ended(thread) } else { ChainEnd::Ending(thread) };
+            return state.has_exited.then_some(end);
+        }
+        if let Some(call) = state.cancelled_wait() {
+            return Some(ChainEnd::Cancelled(thread, *call));
+        }
+        let last_call = state.call_with_mutex().or_else(|| state.call_before_records());
+        let call = *last_call.filter(|call| is_idle(analysis, call) && !state.may_be_cancelled_in(call))?;
+        if state.may_have_left(&call) {
+            return Some(ChainEnd::Left(thread, call));
+        }
+        if call.event != (7, 2) {
+            let key = (state.process, call.object);
+            let may_be_woken = *self.woken.entry(key).or_insert_with(|| may_be_woken(analysis, state.process, &call));
+            return Some(match may_be_woken {
+                true => ChainEnd::MayBeWoken { thread, call, is_behind_lock: false },
+                false => ChainEnd::Idle(thread, call),
+            });
+        }
+        // Whoever runs may be the one that a barrier waits for.
+        if has_running_thread(analysis, state.process) {
+            return None;
+        }
+        Some(ending_thread(analysis, state.process).map_or(ChainEnd::Idle(thread, call), ChainEnd::Ending))
     }
-    if let Some(call) = state.cancelled_wait() {
-        return Some(ChainEnd::Cancelled(thread, *call));
-    }
-    let last_call = state.call_with_mutex().or_else(|| state.call_before_records());
-    let call = *last_call.filter(|call| is_idle(analysis, call) && !state.may_be_cancelled_in(call))?;
-    if state.may_have_left(&call) {
-        return Some(ChainEnd::Left(thread, call));
-    }
-    if call.event != (7, 2) {
-        let waker = running_waker(analysis, state.process, &call);
-        return Some(waker.map_or(ChainEnd::Idle(thread, call), |waker| ChainEnd::MayBeWoken(thread, call, waker)));
-    }
-    // Whoever runs may be the one that a barrier waits for.
-    if has_running_thread(analysis, state.process) {
-        return None;
-    }
-    Some(ending_thread(analysis, state.process).map_or(ChainEnd::Idle(thread, call), ChainEnd::Ending))
 }

@@ -22,7 +22,9 @@ fn a_thread_whose_destructor_waits_has_not_ended() {
     let late: &[RecordLine] = &[(30, 3, "4:4:0", &[112, 0, 0])];
     assert_eq!(found(&[has, &ends("2:2:1", &[16]), joins, late]), ((vec![vec![1, 2]], vec![]), 0, 1, 10));
     assert_eq!(found(&[has, joins, &[(21, 2, "1:2:0", &[0]), (22, 2, "2:2:1", &[16])]]).0, (vec![vec![1, 2]], vec![]));
-    assert_eq!(found(&[has, &ends("4:2:1", &[64, 0]), joins, late]), ((vec![], vec![(1, 2)]), 0, 1, 10), "idle");
+    let waits: &[RecordLine] = &[(30, 3, "4:2:1", &[112, 0])];
+    assert_eq!(found(&[has, &ends("4:2:1", &[64, 0]), joins, waits]), ((vec![], vec![(1, 2)]), 0, 1, 10), "idle");
+    assert_eq!(found(&[has, &ends("4:2:1", &[64, 0]), joins, late]), ((vec![], vec![]), 1, 1, 10), "it may be woken");
     assert_eq!(found(&[has, &ends("2:30:1", &[16, 0, 99]), joins, late]), ((vec![], vec![]), 0, 1, 10), "a time limit");
     assert_eq!(found(&[has, &ends("2:3:0", &[32, 0]), joins, late]), ((vec![], vec![]), 0, 0, 0), "it may have ended");
     // A call that it left by a jump is none of a destructor.

@@ -69,25 +69,20 @@ impl Analysis {
             (1, 0) => self.begin_gap(thread, record.time, record.arguments[0]),
             (2, 0) => self.change_settings(thread, record),
             (4, 0) => {
-                // A call whose record was not written when the thread or the process ended.
+                // A release whose record was not written when the thread or the process ended.
                 let [call, address, ..] = record.arguments;
                 let kind = match call {
                     204 => Mutex,
                     504 => Rwlock,
                     604 => Rmutex,
                     904 => Spin,
-                    302 | 303 => Cond,
-                    404 => Sema,
                     _ => return,
                 };
                 let process = self.threads[thread as usize].process;
-                let known = self.object_at(process, address);
-                let Some(object) = known.filter(|object| self.objects[*object as usize].kind == kind) else { return };
                 // The record of the release may have been written, too.
                 let has_record = self.threads[thread as usize].last_release == Some((address, record.time));
-                if let Cond | Sema = kind {
-                    self.objects[object as usize].wakeups.wakers.add(thread);
-                } else if !has_record {
+                if self.kind_at(process, address) == Some(kind) && !has_record {
+                    let object = self.object(process, address, kind, 0);
                     self.release(object, thread, 0, Release::Once, record.time);
                 }
             }

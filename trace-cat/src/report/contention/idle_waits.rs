@@ -133,9 +133,6 @@ impl Analysis {
         }
         let queue = &mut self.objects[object as usize].wakeups;
         queue.has_posts |= kind == ObjectKind::Sema;
-        if kind != ObjectKind::Futex {
-            queue.wakers.add(thread);
-        }
         let Some((IdleWait { mutex, .. }, room)) = queue.next_wait() else {
             let is_signal = kind == ObjectKind::Cond;
             let state = &mut self.objects[object as usize];

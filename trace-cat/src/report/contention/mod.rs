@@ -101,7 +101,7 @@ pub use table_log::CallSubject;
 pub use tables::{ImageEnd, OngoingCall, ProgramState, ThreadState};
 pub use timeline_event::{HoldInterval, TimelineEvent, WaitInterval};
 pub use wait_blocks::{WaitBlock, WaitBlocks};
-pub use wait_graph::{BlockedThread, WaitGraph};
+pub use wait_graph::{BlockedThread, StuckThread, WaitGraph};
 pub use wait_selection::WaitSelection;
 pub use wait_shares::{Holder, WaitShares};
 pub use waiter_wakes::WaiterWakes;
@@ -149,8 +149,8 @@ pub mod random_threads;
 #[cfg(test)]
 mod rare_call_tests;
 #[cfg(test)]
-mod running_waker_tests;
-#[cfg(test)]
 mod wait_graph_tests;
 #[cfg(test)]
 mod waiter_wakes_tests;
+#[cfg(test)]
+mod woken_chain_tests;

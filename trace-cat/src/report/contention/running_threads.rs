@@ -1,7 +1,5 @@
 //! Which threads run at the end, and which wait for something that any thread may do.
 
-use std::collections::HashSet;
-
 use super::analysis::Analysis;
 use super::tables::{ImageEnd, OngoingCall};
 use super::wait_nodes::{Node, node};
@@ -26,51 +24,22 @@ pub fn is_idle(analysis: &Analysis, call: &OngoingCall) -> bool {
     waits && !call.object.is_some_and(is_posted)
 }
 
+/// Whether a thread may be running that may wake who waits in a call: one of its process or, if processes share the object, of any.
+pub fn may_be_woken(analysis: &Analysis, process: u32, call: &OngoingCall) -> bool {
+    let is_shared = call.object.is_some_and(|object| analysis.objects[object as usize].is_shared);
+    let others = 0..if is_shared { analysis.processes.len() as u32 } else { 0 };
+    let mut running =
+        others.filter(|other| !matches!(analysis.processes[*other as usize].end, ImageEnd::Exit | ImageEnd::Exec));
+    has_running_thread(analysis, process) || running.any(|other| has_running_thread(analysis, other))
+}
+
 /// Whether a thread of a process may be running.
 pub fn has_running_thread(analysis: &Analysis, process: u32) -> bool {
-    let mut threads = analysis.processes[process as usize].threads.iter();
-    threads.any(|&thread| !has_stopped(analysis, thread) && !is_blocked(analysis, thread))
-}
-
-/// The thread that may end a wait for a condition or semaphore: it has sent signals or posts before, and runs or waits for one that
-/// does.
-pub fn running_waker(analysis: &Analysis, process: u32, call: &OngoingCall) -> Option<u32> {
-    let is_over = |other: u32| {
-        other != process && matches!(analysis.processes[other as usize].end, ImageEnd::Exit | ImageEnd::Exec)
-    };
-    let mut seen = HashSet::new();
-    wakers(analysis, call).iter().copied().find(|&waker| {
-        let mut pending = vec![waker];
-        while let Some(thread) = pending.pop() {
-            let state = &analysis.threads[thread as usize];
-            if !seen.insert(thread) || has_stopped(analysis, thread) || is_over(state.process) {
-                continue;
-            }
-            match state.certain_call().filter(|_| is_blocked(analysis, thread)) {
-                Some(call) if is_idle(analysis, call) => pending.extend(wakers(analysis, call)),
-                Some(_) => match node(analysis, thread).map(|node| node.awaited(analysis).to_vec()) {
-                    Some(awaited) if !awaited.is_empty() => pending.extend(awaited),
-                    // Nobody knows whom it waits for.
-                    _ => return true,
-                },
-                None => return true,
-            }
-        }
-        false
+    analysis.processes[process as usize].threads.iter().any(|&thread| {
+        let state = &analysis.threads[thread as usize];
+        let stays = state.has_exited && !state.is_in_gap;
+        !stays && !is_blocked(analysis, thread)
     })
-}
-
-/// The threads that have ended waits for the condition or semaphore of a call, or any that may have.
-fn wakers<'a>(analysis: &'a Analysis, call: &OngoingCall) -> &'a [u32] {
-    let Some(object) = call.object.map(|object| &analysis.objects[object as usize]) else { return &[] };
-    let all = || &analysis.processes[object.process as usize].threads[..];
-    object.wakeups.wakers.threads().unwrap_or_else(all)
-}
-
-/// Whether a thread has made the record of its end.
-fn has_stopped(analysis: &Analysis, thread: u32) -> bool {
-    let state = &analysis.threads[thread as usize];
-    state.has_exited && !state.is_in_gap
 }
 
 /// Whether a thread waits for others.

@@ -54,8 +54,11 @@ pub struct WaitGraph {
     pub deadlocks: Vec<Vec<BlockedThread>>,
     pub stuck: Vec<StuckThread>,
     /// The threads that are stuck if a thread that is ending has ended, one that was cancelled or may have left its wait is in it,
-    /// nobody else unlocks what one has taken, or who has woken one before does not do so again.
+    /// nobody else unlocks what one has taken, or who runs does not wake what one joins.
     pub perhaps_stuck: Vec<StuckThread>,
+    /// The threads that wait for a lock, behind one that waits for a condition or semaphore while others run, of which one may wake it.
+    /// So do threads that join what waits for work, which is no reason to suspect anything.
+    pub stuck_unless_woken: Vec<StuckThread>,
     /// The waits for locks whose holders are missing in the records, by process.
     pub unknown_holders: Vec<UnknownHolders>,
     /// The threads that run a routine of pthread_once or wait for one.
@@ -88,18 +91,19 @@ impl WaitGraph {
         let idle: Vec<(u32, Node)> =
             nodes.extract_if(|thread, node| node.is_idle && !in_cycle.contains_key(thread)).collect();
         threads.retain(|thread| nodes.contains_key(thread));
-        let mut chains = Chains { analysis, nodes: &nodes, in_cycle: &in_cycle, ends: HashMap::new() };
+        let mut chains = Chains::new(analysis, &nodes, &in_cycle);
         for &thread in threads.iter().filter(|thread| in_cycle.get(thread) != Some(thread)) {
             let Node { call, left_behind, .. } = nodes[&thread];
             let blockers = nodes[&thread].awaited(analysis);
             let is_in_cycle = |blocker: &&u32| in_cycle.contains_key(&thread) && in_cycle.contains_key(*blocker);
             let held_by = blockers.iter().find(is_in_cycle).or(blockers.first()).copied().or(left_behind);
             if let (Some(end), Some(held_by)) = (chains.end(thread), held_by) {
-                let stuck = StuckThread { thread, call, held_by, end };
-                match end.is_certain() {
-                    true => graph.stuck.push(stuck),
-                    false => graph.perhaps_stuck.push(stuck),
-                }
+                let list = match end {
+                    ChainEnd::MayBeWoken { is_behind_lock: true, .. } => &mut graph.stuck_unless_woken,
+                    end if end.is_certain() => &mut graph.stuck,
+                    _ => &mut graph.perhaps_stuck,
+                };
+                list.push(StuckThread { thread, call, held_by, end });
             }
         }
         let is_alone = |thread: &&u32| nodes[*thread].blockers.is_empty() && nodes[*thread].left_behind.is_none();
@@ -134,13 +138,14 @@ impl WaitGraph {
         let wanted = |call: &OngoingCall| call.object.into_iter().chain(call.needed_mutex());
         let in_deadlocks = blocked.flat_map(move |blocked| blocked.holds.iter().copied().chain(wanted(&blocked.call)));
         let last_call = |stuck: &StuckThread| match stuck.end {
-            ChainEnd::Idle(_, call) | ChainEnd::Left(_, call) | ChainEnd::MayBeWoken(_, call, _) => call.object,
+            ChainEnd::Idle(_, call) | ChainEnd::Left(_, call) | ChainEnd::MayBeWoken { call, .. } => call.object,
             _ => None,
         };
         let of_stuck = self
             .stuck
             .iter()
             .chain(&self.perhaps_stuck)
+            .chain(&self.stuck_unless_woken)
             .flat_map(move |stuck| wanted(&stuck.call).chain(last_call(stuck)));
         in_deadlocks.chain(of_stuck)
     }
@@ -174,7 +179,9 @@ impl WaitGraph {
                     _ => true,
                 }
         });
-        self.perhaps_stuck.retain(|stuck| !is_present || is_there(stuck.thread, &stuck.call));
+        for doubtful in [&mut self.perhaps_stuck, &mut self.stuck_unless_woken] {
+            doubtful.retain(|stuck| !is_present || is_there(stuck.thread, &stuck.call));
+        }
         for unknown in &mut self.unknown_holders {
             unknown.waits.retain(|(thread, call)| !is_present || is_there(*thread, call));
         }
@@ -193,7 +200,7 @@ impl WaitGraph {
         for circles in [&mut self.deadlocks, &mut self.undecided] {
             circles.retain(|threads| threads.iter().any(|blocked| is_wanted(blocked.thread, &blocked.call)));
         }
-        for stuck in [&mut self.stuck, &mut self.perhaps_stuck] {
+        for stuck in [&mut self.stuck, &mut self.perhaps_stuck, &mut self.stuck_unless_woken] {
             stuck.retain(|stuck| is_wanted(stuck.thread, &stuck.call));
         }
         for unknown in &mut self.unknown_holders {

@@ -339,7 +339,7 @@ fn a_thread_is_stuck_behind_one_that_ended_or_waits_for_a_condition() {
     assert!(matches!(perhaps(&graph)[..], [ChainEnd::Ending(_)]), "{graph:?}");
     let late = (9_000_000_000, 6, "4:4:0", &[112, 0, 0][..]);
     assert_eq!(analysed(&[&lines[..], &[late]].concat()).1.perhaps_stuck.len(), 1, "destructors may last");
-    lines.extend([(18, 6, "1:3:1", &[1][..]), (19, 6, "1:3:2", &[1, 0, 0])]);
+    lines.extend([(18, 6, "1:3:1", &[1][..]), (19, 6, "1:3:2", &[1, 0, 0]), (20, 6, "4:2:1", &[112, 0])]);
     let (analysis, graph) = analysed(&lines);
     assert_eq!(perhaps(&graph), []);
     // Nobody is known to have 96.

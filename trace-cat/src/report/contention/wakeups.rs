@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 
 use super::barrier_rounds::BarrierRounds;
 use super::waiter_wakes::WaiterWakes;
-use super::waker::{Waker, Wakers};
+use super::waker::Waker;
 
 /// A signal, broadcast, post or wake-up that threads waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +81,6 @@ pub struct WakeupQueue {
     pub rounds: BarrierRounds,
     /// A post is recorded.
     pub has_posts: bool,
-    /// The threads that have sent signals or posts, also in vain.
-    pub wakers: Wakers,
     /// Of a futex: whether its waiters wake each other.
     pub waiter_wakes: WaiterWakes,
 }
@@ -101,7 +99,6 @@ impl WakeupQueue {
         surplus: 0,
         rounds: BarrierRounds::EMPTY,
         has_posts: false,
-        wakers: Wakers::NONE,
         waiter_wakes: WaiterWakes::NONE,
     };
 

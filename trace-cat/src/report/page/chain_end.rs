@@ -29,12 +29,7 @@ pub fn chain_end_text(view: &ReportView, end: &ChainEnd) -> Vec<String> {
             vec![format!("{label} has taken a lock that other threads than its owner have unlocked before")]
         }
         ChainEnd::Idle(thread, call) => idle_text(view, thread, &call),
-        ChainEnd::MayBeWoken(thread, call, waker) => {
-            let (wakes, waker) = (if call.event.0 == 4 { "posts" } else { "signals" }, thread_label(view, waker));
-            let mut text = idle_text(view, thread, &call);
-            text.push(format!("{waker} {wakes} it"));
-            text
-        }
+        ChainEnd::MayBeWoken { thread, call, .. } => idle_text(view, thread, &call),
     }
 }
 

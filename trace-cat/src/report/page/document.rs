@@ -281,7 +281,7 @@ impl<'a> Document<'a> {
             let kind = match stuck.end {
                 ChainEnd::Cancelled(..) => "cancelled",
                 ChainEnd::Left(..) => "left",
-                ChainEnd::MayBeWoken(..) => "waker",
+                ChainEnd::MayBeWoken { .. } => "waker",
                 ChainEnd::Robust(_) => "robust",
                 ChainEnd::HandedOn(_) => "unlocked",
                 _ => "ending",

@@ -132,15 +132,16 @@ impl ReportView<'_> {
 
     /// Why there may be more stuck threads than are known for certain, if there may.
     pub fn undecided_stuck(&self) -> Option<String> {
-        let count = self.graph.perhaps_stuck.len();
+        let doubtful = || self.graph.perhaps_stuck.iter().chain(&self.graph.stuck_unless_woken);
+        let count = doubtful().count();
         let threads = waiting_threads(count);
-        let has = |is_it: fn(&ChainEnd) -> bool| self.graph.perhaps_stuck.iter().any(|stuck| is_it(&stuck.end));
+        let has = |is_it: fn(&ChainEnd) -> bool| doubtful().any(|stuck| is_it(&stuck.end));
         let what = if has(|end| matches!(end, ChainEnd::Cancelled(..))) {
             "for one that was cancelled, and may leave its wait"
         } else if has(|end| matches!(end, ChainEnd::Left(..))) {
             "for one that may have left its wait by a jump"
-        } else if has(|end| matches!(end, ChainEnd::MayBeWoken(..))) {
-            "for one that a thread may wake that has done so before"
+        } else if has(|end| matches!(end, ChainEnd::MayBeWoken { .. })) {
+            "for one that waits, and that a running thread may wake"
         } else if has(|end| matches!(end, ChainEnd::HandedOn(_))) {
             "for a lock that other threads than its owner have unlocked before"
         } else if has(|end| matches!(end, ChainEnd::Robust(_))) {

@@ -45,8 +45,14 @@ impl Document<'_> {
     }
 
     pub fn stuck(&mut self) -> Vec<Value> {
-        self.leave_out("stuck", self.view.graph.stuck.len().saturating_sub(LIST_MAX) as u64);
-        let stuck = self.view.graph.stuck.iter().take(LIST_MAX).map(|stuck| {
+        let graph = self.view.graph;
+        let all = || graph.stuck.iter().chain(&graph.stuck_unless_woken);
+        self.leave_out("stuck", all().count().saturating_sub(LIST_MAX) as u64);
+        let stuck = all().take(LIST_MAX).map(|stuck| {
+            let (mut note, is_certain) = (chain_end_text(self.view, &stuck.end), stuck.end.is_certain());
+            if !is_certain {
+                note.push("other threads run, which may wake it".to_owned());
+            }
             json!({
                 "thread": self.lwp(stuck.thread),
                 "pid": self.pid(stuck.thread),
@@ -56,7 +62,8 @@ impl Document<'_> {
                 "since": self.time(stuck.call.entry),
                 "held_by": self.lwp(stuck.held_by),
                 "site": self.view.place(stuck.call.site),
-                "note": chain_end_text(self.view, &stuck.end).join("; "),
+                "certain": is_certain,
+                "note": note.join("; "),
             })
         });
         stuck.collect()

@@ -4,6 +4,7 @@ use super::chain_end::chain_end_text;
 use super::misuse_text::misuse_text;
 use super::tables;
 use super::view::ReportView;
+use crate::report::contention::StuckThread;
 use crate::report::lock_order::LockCycle;
 use crate::report::misuse::Misuse;
 use crate::report::trace_names::event_name;
@@ -16,6 +17,7 @@ pub fn append_findings(view: &ReportView, top: usize, text: &mut String) {
     let counts = [
         ("deadlocks", view.graph.deadlocks.len()),
         ("stuck threads", view.graph.stuck.len()),
+        ("stuck unless woken", view.graph.stuck_unless_woken.len()),
         ("possible deadlocks", cycles.len()),
         ("misuse", misuse.len()),
     ];
@@ -64,10 +66,21 @@ fn append_graph(view: &ReportView, top: usize, text: &mut String) {
             }
         }
     }
-    if !view.graph.stuck.is_empty() {
-        *text += "\nStuck: waits for threads that do not run\n";
+    let lists = [
+        (&view.graph.stuck, "Stuck: waits for threads that do not run"),
+        (&view.graph.stuck_unless_woken, "Stuck, unless a running thread wakes the last one of the chain"),
+    ];
+    for (threads, heading) in lists {
+        append_stuck(view, threads, heading, top, text);
     }
-    for stuck in view.graph.stuck.iter().take(top) {
+}
+
+/// Appends stuck threads, each with whom it waits for and the end of its chain.
+fn append_stuck(view: &ReportView, threads: &[StuckThread], heading: &str, top: usize, text: &mut String) {
+    if !threads.is_empty() {
+        *text += &format!("\n{heading}\n");
+    }
+    for stuck in threads.iter().take(top) {
         let what = match stuck.call.wanted() {
             Some(object) => {
                 format!("{}, which {} holds", view.object_label(object), tables::thread_label(view, stuck.held_by))
@@ -78,7 +91,7 @@ fn append_graph(view: &ReportView, top: usize, text: &mut String) {
         *text += &format!("  {thread} in {call} {what}\n");
         *text += &format!("    and {}\n", chain_end_text(view, &stuck.end).join("\n      "));
     }
-    more(view.graph.stuck.len().saturating_sub(top), text);
+    more(threads.len().saturating_sub(top), text);
 }
 
 /// Appends possible deadlocks.

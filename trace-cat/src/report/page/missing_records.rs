@@ -96,7 +96,7 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
         | Robust(last)
         | Cancelled(last, _)
         | Left(last, _)
-        | MayBeWoken(last, ..)
+        | MayBeWoken { thread: last, .. }
         | HandedOn(last) = stuck.end
         {
             behind.entry(last).or_insert((0, &stuck.end)).0 += 1;
@@ -106,7 +106,7 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
         let how = match end {
             ChainEnd::Cancelled(..) => "may leave that",
             ChainEnd::Left(..) => "made records since, maybe after a jump",
-            ChainEnd::MayBeWoken(..) => "may do so again",
+            ChainEnd::MayBeWoken { .. } => "other threads run, which may wake it",
             ChainEnd::Robust(_) => "then who waits gets it",
             ChainEnd::HandedOn(_) => "another thread may unlock that",
             _ => "may still run destructors",

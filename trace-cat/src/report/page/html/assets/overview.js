@@ -56,11 +56,13 @@ function timeOfThreads() {
 function wrongs() {
   const items = (title, list, item) => (list?.length ? [make("h2", {}, title), make("ul", {}, list.map((entry) => make("li", {}, item(entry))))] : []);
   const call = ({ thread, call, object, mutex, site }) => `${threadLabel(thread)} in ${call}${object ? ` of ${objectLabel(object)}` : ""}${mutex ? `, was woken and waits for ${objectLabel(mutex)}` : ""}${site ? ` at ${site}` : ""}`;
+  const chain = (stuck) => `${call(stuck)}: waits for ${threadLabel(stuck.held_by)}; ${stuck.note}`;
   const parts = [
     ...(report.deadlocks ?? []).flatMap(({ threads }) =>
       items(threads.length === 1 ? "Deadlock: a thread waits for itself" : `Deadlock of ${threads.length} threads: each waits for the next, the last for the first`, threads,
         (thread) => `${call(thread)}, holds ${thread.holds.map(objectLabel).join(", ") || "nothing"}`)),
-    ...items("Stuck: no running thread can end these waits", report.stuck, (stuck) => `${call(stuck)}: waits for ${threadLabel(stuck.held_by)}; ${stuck.note}`),
+    ...items("Stuck: no running thread can end these waits", (report.stuck ?? []).filter((stuck) => stuck.certain), chain),
+    ...items("Stuck, unless a running thread wakes the last one of the chain", (report.stuck ?? []).filter((stuck) => !stuck.certain), chain),
     ...items("Possible deadlocks: objects that were taken in different orders", report.cycles, ({ edges }) =>
       edges.map((edge) => `${objectLabel(edge.from)} (${placeOf(edge.site_from)}), then ${objectLabel(edge.to)} (${placeOf(edge.site_to)}) by ${threadLabel(edge.thread)}`).join("; ")),
     ...items("Misuse", report.misuse, (misuse) => `${misuse.text ?? misuse.kind}: ${objectLabel(misuse.object ?? "")}${misuse.objects > 1 ? ` and ${misuse.objects - 1} more` : ""} ${threadLabel(misuse.thread)} at ${placeOf(misuse.site)}, ${plural(misuse.count, "time")}`),
@@ -86,6 +88,7 @@ const MISSING = {
   left: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for made records within its wait, or left it by a jump`,
   robust: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for has ended, and the mutex may be robust`,
   unlocked: ({ thread }) => `whether ${threadLabel(thread)} is stuck: other threads may unlock what the one has taken that it waits for`,
+  waker: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for waits to be woken, and other threads run`,
   ending: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for is ending, and may still run destructors`,
 };
 
