@@ -127,13 +127,17 @@ fn more_threads_than_have_room_in_a_sandbox_are_not_passed_over() {
     assert!((3 * 16 * 10..3 * 100 * 10).contains(&records), "{first}");
 }
 
-/// The process that goes there need not have recorded anything before.
+/// The process that goes there need not have recorded anything before. It has a trinfo of its own, and needs no buffers for children.
 #[test]
 fn a_process_that_begins_to_record_in_a_sandbox_is_recorded() {
-    for steps in ["chroot pairs 10", "unprivileged chroot pairs 10", "filter kill pairs 10"] {
+    for steps in ["chroot pairs 10", "unprivileged chroot pairs 10", "filter kill pairs 10", "filter refuse pairs 10"] {
         let test = TestDirectory::new("sandbox-first");
         if takes(&test, steps, PLAIN) {
+            println!("{steps}");
             assert_eq!(records_by_process(&assert_complete(&test, 30)).len(), 1);
+            let names = fs::read_dir(test.trace_directory()).unwrap().map(|entry| entry.unwrap().file_name());
+            let names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+            assert!(names.iter().any(|name| name.starts_with("trinfo.")), "{names:?}");
         }
     }
 }

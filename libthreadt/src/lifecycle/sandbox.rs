@@ -8,13 +8,18 @@ use crate::storage;
 use crate::sys::{file_system_user, is_only_thread, user_id};
 use crate::trace_dir::{directory, sandbox_spares};
 
-/// Makes trbufs for children that will not be able to make their own, and room in this process's for its further threads.
+/// Makes this process's files, since it may not be able to at its first record, trbufs for children that will not be able to make their
+/// own, and room in this process's for its further threads.
 pub fn prepare_for_sandbox() {
-    if is_recording() && directory::resolve() {
-        sandbox_spares::make();
-        if PROCESS.files.is_done() {
-            storage::grow_for_sandbox();
-        }
+    if !is_recording() || !directory::resolve() {
+        return;
+    }
+    if !PROCESS.files.is_done() && !process_state::is_vfork_child() {
+        make_files_early();
+    }
+    sandbox_spares::make();
+    if PROCESS.files.is_done() {
+        storage::grow_for_sandbox();
     }
 }
 
@@ -31,7 +36,11 @@ pub fn prepare_for_departure() {
     }
     // Else it comes back.
     if !is_only_thread() && file_system_user() == Some(user_id()) {
-        PROCESS.made_early.store(1, Relaxed);
-        prepare_files();
+        make_files_early();
     }
+}
+
+fn make_files_early() {
+    PROCESS.made_early.store(1, Relaxed);
+    prepare_files();
 }
