@@ -109,6 +109,29 @@ fn a_program_whose_locks_are_not_pthreads() {
     }
 }
 
+/// As java: a link to a program that finds its libraries beside itself, which lock.
+#[test]
+fn a_program_by_a_link_has_its_libraries_beside_it() {
+    let test = TestDirectory::new("run-origin");
+    let path = |name: &str| test.directory().join(name);
+    fs::create_dir(path("program")).unwrap();
+    let [source, library, program] = ["locks.c", "program/liblocks.so", "program/linked"].map(path);
+    fs::write(&source, "#include <pthread.h>\nint lock(pthread_mutex_t *m) { return pthread_mutex_lock(m); }\n")
+        .unwrap();
+    test.native("gcc")
+        .args(["-shared", "-fPIC", "-Wl,-soname,liblocks.so", "-o"])
+        .arg(&library)
+        .arg(&source)
+        .run()
+        .success();
+    let raw_clone = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/run_command/raw_clone.c");
+    let compiled = test.native("gcc").arg("-o").arg(&program).arg(raw_clone).arg("-Wl,--no-as-needed").arg(&library);
+    compiled.arg("-Wl,-rpath,$ORIGIN").run().success();
+    std::os::unix::fs::symlink(&program, path("link")).unwrap();
+    let output = started_anywhere(&test).arg("./link").run();
+    assert!(!output.stderr_text().contains("lock"), "{}", output.stderr_text());
+}
+
 #[test]
 fn a_program_of_another_machine_or_libc() {
     let test = TestDirectory::new("run-foreign");

@@ -174,6 +174,8 @@ impl Imports {
 
 /// The libraries that the dynamic linker would load with a program, but for its own. None if it does not say.
 fn libraries(path: &Path, linker: &Path) -> Vec<Elf> {
+    // $ORIGIN in it is that of the file, not of a link to it.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let run = Command::new(linker).arg("--list").arg(path).env_remove("LD_PRELOAD").stdin(Stdio::null()).output();
     let text = run.map(|output| output.stdout).unwrap_or_default();
     // `	libm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f46c4d8c000)`

@@ -9,13 +9,15 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use spec::buffer::{Owner, PAGE, SLOTS_OFFSET};
 use spec::record::RECORD_LEN_MAX;
 
 use super::process_info::{ProcessInfo, processes_in_directory};
 use crate::record::columns;
 use crate::support::local_time::DateTime;
+use crate::trace::buffers::slots::{holds_only_zeros, read_up_to};
 use crate::trace::file_handle::open_regular;
-use crate::trace::file_names::is_subdirectory;
+use crate::trace::file_names::{is_read_with, is_subdirectory};
 use crate::trace::hosts::HostTable;
 
 /// The processes of a run, and the times of its first and its last record according to their files.
@@ -88,9 +90,8 @@ fn distinct_directories(paths: &[PathBuf]) -> Vec<&PathBuf> {
     let directories = paths.iter().filter(|path| path.is_dir()).map(|path| (real(path), path));
     // The first path that is given is the one that messages name.
     let directories: BTreeMap<PathBuf, &PathBuf> = directories.rev().collect();
-    let is_within_another = |path: &Path| {
-        let holders = path.ancestors().skip(1).zip(path.ancestors().map(is_subdirectory));
-        holders.take_while(|(_, is_subdirectory)| *is_subdirectory).any(|(holder, _)| directories.contains_key(holder))
+    let is_within_another = |path: &PathBuf| {
+        is_subdirectory(path) && directories.keys().any(|holder| holder != path && is_read_with(path, holder))
     };
     directories.iter().filter(|(real, _)| !is_within_another(real)).map(|(_, path)| *path).collect()
 }
@@ -100,6 +101,7 @@ fn distinct_directories(paths: &[PathBuf]) -> Vec<&PathBuf> {
 fn runs_in_directory(directory: &Path, hosts: &HostTable, is_only: bool) -> Vec<ProgramRun> {
     let host = hosts.view(directory);
     let mut processes = processes_in_directory(directory);
+    processes.retain(|process| !has_nothing(process));
     processes.iter_mut().for_each(|process| process.show_in(hosts));
     let families = families(processes);
     let is_only = is_only && families.len() == 1;
@@ -123,6 +125,19 @@ fn runs_in_directory(directory: &Path, hosts: &HostTable, is_only: bool) -> Vec<
         }
     }
     merged
+}
+
+/// Whether a process has no trinfo and no record, as a child that was killed as soon as it was forked. Nobody knows whose child it is.
+fn has_nothing(process: &ProcessInfo) -> bool {
+    let is_blank = |path: &PathBuf| {
+        let mut page = [0; PAGE];
+        let is_blank = open_regular(path).and_then(|file| {
+            let length = read_up_to(&file, &mut page, 0)?;
+            Ok(Owner::lost_records(&page[..length]) == 0 && holds_only_zeros(&file, SLOTS_OFFSET as u64)?)
+        });
+        is_blank.unwrap_or(false)
+    };
+    process.start == 0 && process.records.is_empty() && process.buffers.iter().all(is_blank)
 }
 
 /// Groups the processes that descend from the same one.
@@ -300,6 +315,20 @@ mod tests {
     fn the_last_record_of_a_long_file_is_found() {
         let many: Vec<u64> = (10..1000).collect();
         assert_eq!(runs(&[(1, 100, &many), (2, 100, &[999]), (3, 100, &[1000])]), [vec![1, 2], vec![3]]);
+    }
+
+    #[test]
+    fn a_child_that_has_recorded_nothing_is_no_run() {
+        let directory = trace(&[(1, 100, &[1])]);
+        let buffers = |name: &str, content: &[u8]| {
+            fs::write(directory.path().join(name), content).unwrap();
+            find_runs(&[directory.path().to_owned()]).len()
+        };
+        assert_eq!(buffers("trbuf.0000002", b""), 1);
+        let mut with_slot = vec![0; SLOTS_OFFSET + PAGE];
+        assert_eq!(buffers("trbuf.0000002", &with_slot), 1);
+        with_slot[SLOTS_OFFSET] = 1;
+        assert_eq!(buffers("trbuf.0000002", &with_slot), 2);
     }
 
     #[test]

@@ -1,18 +1,20 @@
 //! Directories that are copies of others, as of a trace that was copied while its program ran: what is in both is read once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use memchr::memchr;
+use memchr::memmem::Finder;
 use spec::info;
 use spec::names::FileName;
 use spec::record::RECORD_LEN_MAX;
 
 use super::buffers::slots::read_up_to;
 use super::file_handle::{self, read_info};
-use super::file_names::{is_subdirectory, listed_directory, split_name};
+use super::file_names::{is_read_with, is_subdirectory, listed_directory, split_name};
+use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
 
 /// Bytes that are compared at once.
@@ -33,9 +35,11 @@ type NamedFiles = BTreeMap<PathBuf, NamedFile>;
 /// A directory among the paths, or a file, which has no files.
 struct NamedDirectory {
     path: PathBuf,
+    /// Without symbolic links.
+    real: PathBuf,
     files: NamedFiles,
     /// The first record of each file that has one, as it is printed: no other thread of this boot has one of that time. And the names of
-    /// buffers, which may have all records of a process.
+    /// these files, and of buffers, which may have all records of a process.
     keys: BTreeSet<Vec<u8>>,
     /// `None` without a trinfo.
     boot: Option<Vec<u8>>,
@@ -84,43 +88,56 @@ impl NamedDirectory {
         let files = files_of(&path);
         let key = |(name, file): (&PathBuf, &NamedFile)| match split_name(name) {
             // What an ended process left that had the number before is read of one directory at most.
-            (b"", Some(FileName::Records { .. })) => file.first_line.clone(),
-            (b"", _) => file.is_buffers.then(|| name.as_os_str().as_bytes().to_owned()),
-            _ => None,
+            (b"", Some(FileName::Records { .. })) => [file.first_line.clone(), Some(bytes_of(name))],
+            (b"", _) => [file.is_buffers.then(|| bytes_of(name)), None],
+            _ => [None, None],
         };
-        let keys = files.iter().filter_map(key).collect();
+        let keys = files.iter().flat_map(key).flatten().collect();
         let mut trinfos = files.keys().filter(|name| matches!(split_name(name).1, Some(FileName::Info(_))));
         let boot = trinfos.find_map(|name| {
             let text = read_info(&path.join(name)).ok()?;
             info::value(&text, "boot_id").map(<[u8]>::to_owned)
         });
-        NamedDirectory { path, files, keys, boot }
+        let real = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        NamedDirectory { path, real, files, keys, boot }
     }
 
     /// Whether the records are of the same boot, as far as that is known, and neither directory is the other one, by another path, or
-    /// within that, which is known by their files.
+    /// read with that, which is known by their files.
     fn may_be_copy_of(&self, other: &NamedDirectory) -> bool {
         let is_of_another_boot = self.boot.is_some() && other.boot.is_some() && self.boot != other.boot;
-        !is_of_another_boot && !overlap(&self.path, &other.path)
+        let is_same = is_read_with(&self.real, &other.real) || is_read_with(&other.real, &self.real);
+        !is_of_another_boot && !is_same
     }
 
-    /// Whether files of both begin with one record. Buffers of one name may be of different processes.
+    /// Whether files of both begin with one record, or one begins with a record that the other's file of that name has, too, as two
+    /// snapshots of a ring. Buffers of one name may be of different processes.
     fn shares_records_with(&self, other: &NamedDirectory) -> bool {
-        self.keys.intersection(&other.keys).any(|key| key.contains(&b':'))
+        let begins_within = |(name, file): (&PathBuf, &NamedFile)| {
+            let mut files = [(self, file), (other, other.files.get(name)?)].map(|(directory, file)| {
+                let line = file.first_line.as_ref()?;
+                Some((columns::time(line)?, line, directory.path.join(name)))
+            });
+            files.sort();
+            let [Some((_, _, earlier)), Some((_, line, _))] = files else { return None };
+            has_line(&earlier, line).ok()
+        };
+        let mut shared = self.keys.intersection(&other.keys);
+        shared.any(|key| key.contains(&b':')) || self.files.iter().filter_map(begins_within).any(|is_shared| is_shared)
     }
 
-    /// Whether another directory has all files of this one, at least as much in each, which begins with the same record, and the same in
-    /// buffers: what is in these is written to a file, or overwritten, later.
+    /// Whether another directory has all files of this one, each of which begins with what is in this one's. Buffers are the same: what
+    /// is in these is written to a file, or overwritten, later.
     fn is_part_of(&self, other: &NamedDirectory) -> bool {
-        self.files.iter().all(|(name, file)| match other.files.get(name) {
-            Some(others) if file.is_buffers => {
-                others.size == file.size && is_equal(&self.path.join(name), &other.path.join(name))
-            }
-            Some(others) => {
-                others.size >= file.size && (file.first_line.is_none() || file.first_line == others.first_line)
-            }
-            None => false,
-        })
+        let begins_with = |name: &PathBuf| begins_with(&other.path.join(name), &self.path.join(name));
+        let is_likely = |(name, file): (&PathBuf, &NamedFile)| {
+            let Some(others) = other.files.get(name) else { return false };
+            let has_line = file.first_line.is_none() || file.first_line == others.first_line;
+            has_line && if file.is_buffers { others.size == file.size } else { others.size >= file.size }
+        };
+        // A trinfo is written anew.
+        let is_info = |name: &PathBuf| matches!(split_name(name).1, Some(FileName::Info(_)));
+        self.files.iter().all(is_likely) && self.files.keys().all(|name| is_info(name) || begins_with(name))
     }
 }
 
@@ -132,25 +149,43 @@ fn first_line(path: &Path) -> Option<Vec<u8>> {
     Some(line)
 }
 
-/// Whether both files can be read, and have the same bytes.
-fn is_equal(a: &Path, b: &Path) -> bool {
-    let (Ok(a), Ok(b)) = (file_handle::open(a), file_handle::open(b)) else { return false };
+/// Whether both files can be read, and the first one begins with what is in the other one.
+fn begins_with(whole: &Path, part: &Path) -> bool {
+    let (Ok(whole), Ok(part)) = (file_handle::open(whole), file_handle::open(part)) else { return false };
     let mut pieces = [vec![0; PIECE], vec![0; PIECE]];
     let mut at = 0;
     loop {
-        let [of_a, of_b] = &mut pieces;
-        match (read_up_to(&a, of_a, at), read_up_to(&b, of_b, at)) {
-            (Ok(0), Ok(0)) => return true,
-            (Ok(length), Ok(others)) if length == others && of_a[..length] == of_b[..length] => at += length as u64,
+        let [of_whole, of_part] = &mut pieces;
+        match (read_up_to(&whole, of_whole, at), read_up_to(&part, of_part, at)) {
+            (Ok(_), Ok(0)) => return true,
+            (Ok(others), Ok(length)) if others >= length && of_whole[..length] == of_part[..length] => {
+                at += length as u64
+            }
             _ => return false,
         }
     }
 }
 
-/// Whether both paths lead to one directory, or one of them into the other one.
-fn overlap(a: &Path, b: &Path) -> bool {
-    let (Ok(a), Ok(b)) = (fs::canonicalize(a), fs::canonicalize(b)) else { return false };
-    a.starts_with(&b) || b.starts_with(&a)
+/// Whether a file has a record that is no earlier than its first.
+fn has_line(path: &Path, line: &[u8]) -> io::Result<bool> {
+    let (file, finder) = (file_handle::open(path)?, Finder::new(line));
+    let mut piece = vec![0; PIECE + line.len()];
+    for at in (0..).step_by(PIECE) {
+        let length = read_up_to(&file, &mut piece, at)?;
+        if length == 0 || finder.find(&piece[..length]).is_some() {
+            return Ok(length > 0);
+        }
+        // Files are in the order of time, nearly.
+        let last = piece[..length].split(|&byte| byte == b'\n').nth(1).and_then(columns::time);
+        if last > columns::time(line) {
+            break;
+        }
+    }
+    Ok(false)
+}
+
+fn bytes_of(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_owned()
 }
 
 /// The files of a directory and of what other users' processes and other PID namespaces have in it; none if it is a file.
@@ -199,7 +234,12 @@ mod tests {
         // A file that was made later, but whose name is before the others.
         write("later", &[("tr.0000000.001", record_lines(4..9, 3)), first.clone(), second, trinfo("1")]);
         // Files of one name, of other processes.
-        write("other", &[("tr.0000001.001", record_lines(2..5, 1))]);
+        write("other", &[("tr.0000001.001", record_lines(12..15, 1))]);
+        // Snapshots of a ring, and a directory that was damaged.
+        write("shot", &[("tr.0000001.001", record_lines(20..2000, 1))]);
+        write("next-shot", &[("tr.0000001.001", record_lines(1500..4000, 1))]);
+        let (line, rest) = first.1.split_at(first.1.find('\n').unwrap() + 1);
+        write("damaged", &[(first.0, format!("{line}{}", "\0".repeat(rest.len())))]);
         write("twin", &[first.clone(), trinfo("2")]);
         write("more", &[first.clone(), ("tr.0000003.003", record_lines(2..4, 3))]);
         // Killed programs, the buffers of one of which were not copied.
@@ -216,6 +256,7 @@ mod tests {
         write("late-copy", &[("tr.0000001.001", String::new()), ("tr.0000001.002", record_lines(4..6, 2))]);
         // Another process has the number now.
         write("again", &[("tr.0000001.001", record_lines(10..14, 1)), ("old.1.tr.0000001.001", first.1.clone())]);
+        write("whole/backup", std::slice::from_ref(&first));
         write("within/u1000", std::slice::from_ref(&first));
         std::os::unix::fs::symlink(path("whole"), path("link")).unwrap();
         let read = |names: &[&str]| {
@@ -246,6 +287,10 @@ mod tests {
         assert_eq!(read(&["within", "within/u1000"]), kept("within u1000", 0, 0));
         // One directory by two paths is known by its files.
         assert_eq!(read(&["whole", "link"]), kept("whole link", 0, 0));
+        assert_eq!(read(&["shot", "next-shot"]), kept("shot next-shot", 0, 1));
+        assert_eq!(read(&["next-shot", "shot"]), kept("next-shot shot", 0, 1));
+        assert_eq!(read(&["damaged", "unbuffered"]), kept("damaged unbuffered", 0, 1));
+        assert_eq!(read(&["whole", "whole/backup"]), kept("whole", 1, 0));
         assert_eq!(read(&["copy"]), kept("copy", 0, 0));
     }
 }

@@ -110,6 +110,13 @@ pub fn is_subdirectory(path: &Path) -> bool {
     digits.is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
 }
 
+/// Whether a directory is read with another one: it is the same, or made by processes within it. Both paths are without symbolic links.
+pub fn is_read_with(path: &Path, holder: &Path) -> bool {
+    let holders = path.ancestors().skip(1).zip(path.ancestors().map(is_subdirectory));
+    let mut holders = holders.take_while(|(_, is_subdirectory)| *is_subdirectory);
+    path == holder || holders.any(|(ancestor, _)| ancestor == holder)
+}
+
 /// The path by which `directory` is listed: `.` for the working directory, whose path is empty in [`ProcessFiles`].
 pub fn listed_directory(directory: &Path) -> &Path {
     if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
