@@ -33,13 +33,19 @@ pub fn may_be_woken(analysis: &Analysis, process: u32, call: &OngoingCall) -> bo
     has_running_thread(analysis, process) || running.any(|other| has_running_thread(analysis, other))
 }
 
-/// Whether a thread of a process may be running.
+/// Whether a thread of a process may be running. Where recording began late, or not all is recorded, there may be some without a record.
 pub fn has_running_thread(analysis: &Analysis, process: u32) -> bool {
-    analysis.processes[process as usize].threads.iter().any(|&thread| {
-        let state = &analysis.threads[thread as usize];
-        let stays = state.has_exited && !state.is_in_gap;
-        !stays && !is_blocked(analysis, thread)
-    })
+    let process = &analysis.processes[process as usize];
+    let knowledge = &process.knowledge;
+    let lacks_threads = knowledge.lacks_settings && !analysis.shows_threads(process);
+    let may_have_others = knowledge.misses_threads || process.changes > 0 || lacks_threads;
+    let mut threads = process.threads.iter();
+    may_have_others
+        || threads.any(|&thread| {
+            let state = &analysis.threads[thread as usize];
+            let stays = state.has_exited && !state.is_in_gap;
+            !stays && !is_blocked(analysis, thread)
+        })
 }
 
 /// Whether a thread waits for others.

@@ -1,7 +1,9 @@
 //! Who waits behind one that a running thread may wake is not stuck for certain.
 
-use super::analysis_tests::{RecordLine, analysed, wrong};
+use super::analysis_tests::{RecordLine, analysed, analysed_with, wrong};
 use super::chain_ends::ChainEnd;
+use super::holds::Knowledge;
+use super::owners_elsewhere_tests::ALL;
 
 const JOINS: [RecordLine; 2] = [(20, 2, "4:2:1", &[64, 0]), (21, 1, "1:3:1", &[2])];
 const RUNS: [RecordLine; 1] = [(10, 3, "4:4:0", &[80, 0])];
@@ -28,6 +30,15 @@ fn any_running_thread_may_wake_who_waits() {
     // At a barrier it waits for one that runs.
     let meets: &[RecordLine] = &[(30, 3, "7:2:1", &[96, 2]), (31, 4, "4:4:0", &[80, 0])];
     assert_eq!(found(&[&RUNS, &JOINS, meets]), [vec![], vec![1], vec![]]);
+}
+
+/// As where only mutexes and conditions are recorded: a thread that calls none of these has no record.
+#[test]
+fn a_thread_without_a_record_may_wake_who_waits() {
+    for (misses_threads, certain, perhaps) in [(true, 0, 1), (false, 1, 0)] {
+        let (_, graph) = analysed_with(&JOINS, Knowledge { misses_threads, ..ALL });
+        assert_eq!((graph.stuck.len(), graph.perhaps_stuck.len()), (certain, perhaps));
+    }
 }
 
 #[test]
