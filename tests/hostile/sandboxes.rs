@@ -142,6 +142,14 @@ fn a_process_that_begins_to_record_in_a_sandbox_is_recorded() {
     }
 }
 
+/// Files that cannot be made yet are made at the first record.
+#[test]
+fn a_process_that_cannot_make_its_files_at_once_is_recorded() {
+    let test = TestDirectory::new("sandbox-limit");
+    assert!(takes(&test, "chroot-fails pairs 10", PLAIN));
+    assert_complete(&test, 30);
+}
+
 /// As Chromium's renderers are: the first processes of PID namespaces, under filters of their own. None knows its ID outside.
 #[test]
 fn children_in_namespaces_and_under_filters_are_told_apart() {

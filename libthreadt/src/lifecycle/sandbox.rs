@@ -40,7 +40,11 @@ pub fn prepare_for_departure() {
     }
 }
 
+/// Makes the files, if a file can be made: what fails here, as where the program has lowered its limit on files for this moment, need not
+/// fail at the first record, which ends all recording if it does.
 fn make_files_early() {
-    PROCESS.made_early.store(1, Relaxed);
-    prepare_files();
+    if directory::takes_files() {
+        PROCESS.made_early.store(1, Relaxed);
+        prepare_files();
+    }
 }

@@ -105,6 +105,12 @@ impl Fd {
         Fd::open(path, libc::O_RDONLY | libc::O_DIRECTORY, 0)
     }
 
+    /// Whether a file can be made in a directory, as one without a name shows; also where the file system knows none of these.
+    pub fn takes_files(directory: &CStr) -> bool {
+        let made = Fd::open(directory, libc::O_RDWR | libc::O_TMPFILE, 0o600);
+        matches!(made, Ok(_) | Err(Errno(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL)))
+    }
+
     /// Makes a file that only its owner may read and write, whatever the umask. `EEXIST` if anything has the name.
     pub fn create(path: &CStr, flags: c_int) -> Result<(Fd, FileIdentity)> {
         let fd = open_without_waiting(path, flags | libc::O_CREAT | libc::O_EXCL)?;

@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::process_state::{PROCESS, WorkingProcess};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::path::{self, DIRECTORY_MAX, PATH_MAX};
-use crate::sys::{Errno, Once, Result, SetOnce, is_own_directory};
+use crate::sys::{Errno, Fd, Once, Result, SetOnce, is_own_directory};
 
 /// Memory for paths and texts, which no host's stack has room for.
 pub(super) struct Scratch {
@@ -35,6 +35,11 @@ static IS_IN_USER_DIRECTORY: AtomicBool = AtomicBool::new(false);
 /// The directory's absolute path, once [`resolve`] has been called.
 pub fn path() -> &'static [u8] {
     path::in_buffer(current().get()).to_bytes()
+}
+
+/// Whether a file can be made in the directory now, as far as that shows without making one.
+pub fn takes_files() -> bool {
+    Fd::takes_files(path::in_buffer(current().get()))
 }
 
 fn current() -> &'static SetOnce<[u8; PATH_MAX]> {

@@ -3,6 +3,7 @@
 //   pairs N             N pairs of lock and unlock
 //   chroot              changes the root to an empty directory; `chroot-call` by syscall(); `helper` by a child that shares memory
 //                       and root with this process, and has no thread pointer, as Chromium does
+//   chroot-fails        changes the root to a directory that is not there, while it may open no more files
 //   pivot               moves to another mount namespace, and there to an empty file system
 //   readonly            moves to another mount namespace, and makes all there read-only
 //   mounts              moves to another mount namespace, in which nothing is changed
@@ -30,6 +31,7 @@
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -50,6 +52,15 @@ static void pairs(int count) {
     for (int i = 0; i < count; i++)
         if (pthread_mutex_lock(&mutex) || pthread_mutex_unlock(&mutex))
             abort();
+}
+
+static void chroot_fails(void) {
+    struct rlimit limit;
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const struct rlimit none = {.rlim_cur = 3, .rlim_max = limit.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    CHECK(chroot("/nonexistent") == -1);
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 }
 
 static void *thread(void *count) {
@@ -226,6 +237,8 @@ int main(int count, char **steps) {
             pairs(atoi(*++step));
         else if (strcmp(name, "chroot") == 0 || strcmp(name, "chroot-call") == 0)
             change_root(*step);
+        else if (strcmp(name, "chroot-fails") == 0)
+            chroot_fails();
         else if (strcmp(name, "helper") == 0)
             helper();
         else if (strcmp(name, "pivot") == 0)

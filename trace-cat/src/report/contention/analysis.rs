@@ -307,7 +307,7 @@ impl Analysis {
         }
         let has_timed_out = place.has_timed_out && wait.end < self.selection.times.end;
         let place = WaitPlace { has_timed_out, ..place };
-        if self.objects[object as usize].may_be_held_elsewhere {
+        if self.may_hide_holders(object) {
             wait.shares.forget_handoff();
         }
         let waited = wait.shares.total();

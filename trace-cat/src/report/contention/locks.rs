@@ -54,7 +54,9 @@ impl Analysis {
             let is_copied = self.see_owner_by_fork(thread, object, owner, record.time);
             self.note_shared_lock(thread);
             // A thread of this process would have had a record before, if they are complete.
-            self.objects[object as usize].may_be_held_elsewhere |= !is_copied && record.time >= knowledge.complete_from;
+            let state = &mut self.objects[object as usize];
+            state.was_seen_elsewhere |= !is_copied && record.time >= knowledge.complete_from;
+            state.may_be_held_elsewhere |= state.was_seen_elsewhere;
         }
     }
 

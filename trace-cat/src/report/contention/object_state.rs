@@ -85,6 +85,8 @@ pub struct ObjectState {
     pub is_shared: bool,
     /// A lock that another process may have, whose holds this object does not show.
     pub may_be_held_elsewhere: bool,
+    /// A thread has seen an owner of it that is none of its process.
+    pub was_seen_elsewhere: bool,
     /// A lock that was initialised with attributes, by which it may be one for several processes.
     pub has_attributes: bool,
     /// The clock of a condition, if its initialisation is recorded.
@@ -157,6 +159,7 @@ impl ObjectState {
             is_initialised: false,
             is_shared: false,
             may_be_held_elsewhere: false,
+            was_seen_elsewhere: false,
             has_attributes: false,
             clock: None,
             has_no_attributes: false,

@@ -89,10 +89,16 @@ impl Analysis {
         self.processes.iter().any(|process| process.pid != pid)
     }
 
+    /// Whether another process may have a lock while no thread of its own process has it, so that it is not known whether nobody has. Where
+    /// the trace has no other process, only an owner shows that who gives attributes to a lock means it for several.
+    pub fn may_hide_holders(&self, object: u32) -> bool {
+        let state = &self.objects[object as usize];
+        state.was_seen_elsewhere || state.may_be_held_elsewhere && self.has_other_processes(state.process)
+    }
+
     /// Takes back that nobody held locks that other processes may have had: of some that shows only later.
     pub fn forget_handoffs(&mut self) {
-        let is_held_elsewhere = |object: &u32| self.objects[*object as usize].may_be_held_elsewhere;
-        let objects: HashSet<u32> = self.objects.numbers().filter(is_held_elsewhere).collect();
+        let objects: HashSet<u32> = self.objects.numbers().filter(|object| self.may_hide_holders(*object)).collect();
         for object in &objects {
             let figures = &mut self.objects[*object as usize].figures;
             figures.unknown += std::mem::take(&mut figures.handoff);
@@ -170,6 +176,18 @@ mod tests {
                 assert_eq!(got, [expected; 2], "{kind} {initialisation:?} {lwp}");
             }
         }
+    }
+
+    /// The mutexes of a JVM have attributes.
+    #[test]
+    fn a_process_alone_has_its_locks_for_itself_unless_it_sees_another_owner() {
+        let waits = waits(1, 2);
+        let waits: Vec<RecordLine> =
+            waits.iter().map(|(time, lwp, event, arguments)| (*time, *lwp, &event[..], *arguments)).collect();
+        let initialisation: &[RecordLine] = &[(5, 1, "2:1:0", &[16, 99, 0, 0])];
+        assert_eq!(divided(&[initialisation, &waits], 1), [(20, 0); 2]);
+        let sees_another: &[RecordLine] = &[(60, 1, "2:4:0", &[16, 0, 0]), (70, 1, "2:2:1", &[16, 0, 0, 9])];
+        assert_eq!(divided(&[initialisation, &waits, sees_another], 1), [(0, 20); 2]);
     }
 
     /// Which is seen later than the first wait.
