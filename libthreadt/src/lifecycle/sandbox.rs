@@ -14,7 +14,7 @@ pub fn prepare_for_sandbox() {
     if !is_recording() || !directory::resolve() {
         return;
     }
-    if !PROCESS.files.is_done() && !process_state::is_vfork_child() {
+    if !PROCESS.files.is_done() && !process_state::is_vfork_child() && file_system_user() == Some(user_id()) {
         make_files_early();
     }
     sandbox_spares::make();

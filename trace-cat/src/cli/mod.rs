@@ -7,9 +7,9 @@ mod print;
 mod report;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::launch::NewTrace;
 pub use crate::options::command;
 use crate::options::{CommandError, Options, OutputFormat, ReportOptions, RunOptions, Task, format_list, usage_error};
 use crate::output::destination;
@@ -41,7 +41,7 @@ pub fn main() -> ExitCode {
         }
         Ok(Task::Run(options)) => {
             let merge = |options| cli.read(options) == ExitCode::SUCCESS;
-            let report = |directory, succeeded| cli.report_run(&options, directory, succeeded);
+            let report = |trace, succeeded| cli.report_run(&options, trace, succeeded);
             match launch::run(&options, merge, report, &cli.diagnostics) {
                 Ok(status) => ExitCode::from(status),
                 Err(refusal) => {
@@ -93,18 +93,18 @@ impl Cli {
 
     /// Reports on the trace of a program in a directory; `None` if nothing was recorded. Returns the exit status, if it is not the
     /// program's, which `succeeded` or not.
-    fn report_run(&self, run: &RunOptions, directory: Option<PathBuf>, succeeded: bool) -> Option<u8> {
-        let Some(directory) = directory else {
+    fn report_run(&self, run: &RunOptions, trace: Option<NewTrace>, succeeded: bool) -> Option<u8> {
+        let Some(NewTrace { directory, has_earlier: last }) = trace else {
             let unknown = run.fail_if.first()?;
             self.print_failure(format_args!("--fail-if '{}': not known: nothing was recorded", unknown.text));
             return Some(2);
         };
         let (output, fail_if) = (run.report.clone().filter(|path| path != "-"), run.fail_if.clone());
-        let options = ReportOptions { paths: vec![directory], last: true, output, fail_if, ..ReportOptions::default() };
+        let options = ReportOptions { paths: vec![directory], last, output, fail_if, ..ReportOptions::default() };
         let outcome = report::report_run(&options, &self.diagnostics);
         match outcome.and_then(|outcome| self.found(outcome.is_exceeded, outcome)) {
             Ok(is_exceeded) => is_exceeded.then_some(FINDING),
-            Err(CommandError::Usage(message)) => {
+            Err(CommandError::Usage(message) | CommandError::NotKnown(message)) => {
                 self.print_failure(message);
                 Some(2)
             }
@@ -121,7 +121,7 @@ impl Cli {
     /// It has not, and a figure is not known.
     fn found(&self, has_found: bool, outcome: ReportOutcome) -> Result<bool, CommandError> {
         if !has_found && !outcome.unknown.is_empty() {
-            return Err(CommandError::Usage(outcome.unknown.join("\n")));
+            return Err(CommandError::NotKnown(outcome.unknown.join("\n")));
         }
         outcome.unknown.iter().for_each(|message| self.print_failure(message));
         Ok(has_found)
@@ -133,6 +133,10 @@ impl Cli {
             Ok(true) => return ExitCode::from(FINDING),
             Ok(false) => {}
             Err(CommandError::Usage(message)) => return self.print_usage(&usage_error(subcommands, message)),
+            Err(CommandError::NotKnown(message)) => {
+                message.lines().for_each(|line| self.print_failure(line));
+                return ExitCode::from(2);
+            }
             // The reader of the output has closed it, and needs no more records.
             Err(CommandError::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
             Err(CommandError::Failed(error)) => {

@@ -27,13 +27,20 @@ use program_check::Obstacle;
 pub use refusal::OWN_FAILURE;
 use refusal::{CANNOT_EXECUTE, NOT_FOUND, Refusal};
 
+/// The trace of a program that was run.
+pub struct NewTrace {
+    pub directory: PathBuf,
+    /// The directory had a trace before. Else all that is there is this one's, also what does not show whose child it was.
+    pub has_earlier: bool,
+}
+
 /// Runs the program, and returns the exit status that trace-cat has to end with; if a signal ended the program, the same
-/// signal ends this process. `merge` writes the trace to a file, and returns whether it succeeded. `report` reports on the trace in a
-/// directory, if there is one; whether the program succeeded decides with it which status is returned.
+/// signal ends this process. `merge` writes the trace to a file, and returns whether it succeeded. `report` reports on the trace, if there
+/// is one; whether the program succeeded decides with it which status is returned.
 pub fn run(
     options: &RunOptions,
     merge: impl FnOnce(Options) -> bool,
-    report: impl FnOnce(Option<PathBuf>, bool) -> Option<u8>,
+    report: impl FnOnce(Option<NewTrace>, bool) -> Option<u8>,
     diagnostics: &Diagnostics,
 ) -> Result<u8, Refusal> {
     match record(options, merge, report, diagnostics)? {
@@ -49,7 +56,7 @@ pub fn run(
 fn record(
     options: &RunOptions,
     merge: impl FnOnce(Options) -> bool,
-    report: impl FnOnce(Option<PathBuf>, bool) -> Option<u8>,
+    report: impl FnOnce(Option<NewTrace>, bool) -> Option<u8>,
     diagnostics: &Diagnostics,
 ) -> Result<ProgramEnd, Refusal> {
     let name = &options.command[0];
@@ -92,7 +99,8 @@ fn record(
             false
         } else {
             let printing = Printing { format: options.format, output: Some(output.clone()), ..Printing::default() };
-            merge(Options::newest_of(directory.clone(), printing))
+            let options = Options::newest_of(directory.clone(), printing);
+            merge(Options { last: before.has_trace(), ..options })
         };
         if merged {
             summary::report_merged(output, options.format, &directory, diagnostics);
@@ -101,7 +109,8 @@ fn record(
         }
     }
     if options.report.is_some() {
-        let status = report((new.processes > 0).then_some(directory), ended == ProgramEnd::Status(0));
+        let trace = NewTrace { directory, has_earlier: before.has_trace() };
+        let status = report((new.processes > 0).then_some(trace), ended == ProgramEnd::Status(0));
         ended = status.map_or(ended, ProgramEnd::Status);
     }
     Ok(ended)

@@ -7,6 +7,8 @@ use crate::support::error::Error;
 pub enum CommandError {
     /// The command line asks for something that cannot be done.
     Usage(String),
+    /// The records do not show what was asked for.
+    NotKnown(String),
     /// Reading or writing failed.
     Failed(Error),
 }

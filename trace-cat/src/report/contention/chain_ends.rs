@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::analysis::Analysis;
-use super::running_threads::{ending_thread, has_running_thread, is_idle, may_be_woken};
-use super::tables::OngoingCall;
+use super::running_threads::{ending_thread, is_idle, may_be_woken};
+use super::tables::{ImageEnd, OngoingCall};
 use super::wait_nodes::Node;
 
 /// What a chain of waits ends in.
@@ -16,13 +16,15 @@ pub enum ChainEnd {
     Ending(u32),
     /// A thread that has ended with a mutex that may be robust: then the next one gets it.
     Robust(u32),
+    /// A thread of another process, which has no recorded end, and may have been killed.
+    Killed(u32),
     /// A thread that was cancelled in this call, which it leaves if it lets itself be cancelled.
     Cancelled(u32, OngoingCall),
     /// A thread that waited for a condition, semaphore or barrier, in this call, and may have left it by a jump.
     Left(u32, OngoingCall),
     /// A thread that waits for a condition, semaphore or barrier, in this call.
     Idle(u32, OngoingCall),
-    /// The same, of a condition or semaphore, while another thread runs, and may wake it.
+    /// The same, while another thread runs, or another process may, that may end the wait.
     MayBeWoken { thread: u32, call: OngoingCall, is_behind_lock: bool },
     /// A deadlock.
     Deadlock(u32),
@@ -35,8 +37,8 @@ pub enum ChainEnd {
 impl ChainEnd {
     /// Whether whom a chain leads to stays there for certain.
     pub fn is_certain(&self) -> bool {
-        use ChainEnd::{Cancelled, Ending, HandedOn, Left, MayBeWoken, Robust};
-        !matches!(self, Ending(_) | Robust(_) | Cancelled(..) | Left(..) | MayBeWoken { .. } | HandedOn(_))
+        use ChainEnd::{Cancelled, Ending, HandedOn, Killed, Left, MayBeWoken, Robust};
+        !matches!(self, Ending(_) | Robust(_) | Killed(_) | Cancelled(..) | Left(..) | MayBeWoken { .. } | HandedOn(_))
     }
 }
 
@@ -98,6 +100,7 @@ impl<'a> Chains<'a> {
                 Some(ChainEnd::Ended(it)) if it == *blocker && self.may_be_robust(&node.call) => {
                     Some(ChainEnd::Robust(it))
                 }
+                None if self.may_have_been_killed(thread, *blocker) => Some(ChainEnd::Killed(*blocker)),
                 end => end,
             }
         });
@@ -115,6 +118,13 @@ impl<'a> Chains<'a> {
             }
             end => end,
         })
+    }
+
+    /// Whether a thread that another one waits for may have been killed with its process, which is not that one's. No record shows that, and
+    /// all processes of a trace may have been killed at once.
+    fn may_have_been_killed(&self, waiter: u32, thread: u32) -> bool {
+        let [of_waiter, of_thread] = [waiter, thread].map(|thread| self.analysis.threads[thread as usize].process);
+        of_waiter != of_thread && self.analysis.processes[of_thread as usize].end == ImageEnd::Unknown
     }
 
     /// Whether a call waits for a mutex that goes to the next one if its owner ends.
@@ -138,18 +148,12 @@ impl<'a> Chains<'a> {
         if state.may_have_left(&call) {
             return Some(ChainEnd::Left(thread, call));
         }
-        if call.event != (7, 2) {
-            let key = (state.process, call.object);
-            let may_be_woken = *self.woken.entry(key).or_insert_with(|| may_be_woken(analysis, state.process, &call));
-            return Some(match may_be_woken {
-                true => ChainEnd::MayBeWoken { thread, call, is_behind_lock: false },
-                false => ChainEnd::Idle(thread, call),
-            });
+        let key = (state.process, call.object);
+        if *self.woken.entry(key).or_insert_with(|| may_be_woken(analysis, state.process, &call)) {
+            return Some(ChainEnd::MayBeWoken { thread, call, is_behind_lock: false });
         }
-        // Whoever runs may be the one that a barrier waits for.
-        if has_running_thread(analysis, state.process) {
-            return None;
-        }
-        Some(ending_thread(analysis, state.process).map_or(ChainEnd::Idle(thread, call), ChainEnd::Ending))
+        // A thread that is ending may come to a barrier.
+        let ending = ending_thread(analysis, state.process).filter(|_| call.event == (7, 2));
+        Some(ending.map_or(ChainEnd::Idle(thread, call), ChainEnd::Ending))
     }
 }

@@ -260,7 +260,7 @@ impl Analysis {
             let state = &mut self.objects[object as usize];
             (state.site, state.is_initialised) = (site, site != 0);
             state.has_no_attributes = record.arguments[1] == 0;
-            state.has_attributes = !state.has_no_attributes && kind.is_lock();
+            state.has_attributes = !state.has_no_attributes;
             state.may_be_robust = kind.can_be_robust() && record.arguments[1] != 0;
             state.may_be_held_elsewhere = may_be_for_processes(kind, &record.arguments);
             self.forget_handed_on(object);

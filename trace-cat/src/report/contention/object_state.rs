@@ -87,7 +87,7 @@ pub struct ObjectState {
     pub may_be_held_elsewhere: bool,
     /// A thread has seen an owner of it that is none of its process.
     pub was_seen_elsewhere: bool,
-    /// A lock that was initialised with attributes, by which it may be one for several processes.
+    /// It was initialised with attributes, or a semaphore for processes: it may be one for several.
     pub has_attributes: bool,
     /// The clock of a condition, if its initialisation is recorded.
     pub clock: Option<u64>,

@@ -1,7 +1,8 @@
 //! Which threads run at the end, and which wait for something that any thread may do.
 
 use super::analysis::Analysis;
-use super::tables::{ImageEnd, OngoingCall};
+use super::object_state::ObjectKind;
+use super::tables::OngoingCall;
 use super::wait_nodes::{Node, node};
 
 /// A thread of a process that is ending, and may not have ended.
@@ -24,13 +25,20 @@ pub fn is_idle(analysis: &Analysis, call: &OngoingCall) -> bool {
     waits && !call.object.is_some_and(is_posted)
 }
 
-/// Whether a thread may be running that may wake who waits in a call: one of its process or, if processes share the object, of any.
+/// Whether a thread may be running that may end a wait for a condition, semaphore or barrier. Any program may post to a semaphore for
+/// processes.
 pub fn may_be_woken(analysis: &Analysis, process: u32, call: &OngoingCall) -> bool {
-    let is_shared = call.object.is_some_and(|object| analysis.objects[object as usize].is_shared);
-    let others = 0..if is_shared { analysis.processes.len() as u32 } else { 0 };
-    let mut running =
-        others.filter(|other| !matches!(analysis.processes[*other as usize].end, ImageEnd::Exit | ImageEnd::Exec));
-    has_running_thread(analysis, process) || running.any(|other| has_running_thread(analysis, other))
+    has_running_thread(analysis, process) || is_for_others(analysis, call)
+}
+
+/// Whether threads of another process may end such a wait.
+fn is_for_others(analysis: &Analysis, call: &OngoingCall) -> bool {
+    call.object.is_some_and(|object| {
+        let state = &analysis.objects[object as usize];
+        let is_initialised = state.has_attributes || state.has_no_attributes;
+        let may_be = state.has_attributes || state.kind == ObjectKind::Sema && !is_initialised;
+        state.is_shared || may_be && analysis.has_other_processes(state.process)
+    })
 }
 
 /// Whether a thread of a process may be running. Where recording began late, or not all is recorded, there may be some without a record.
@@ -48,10 +56,21 @@ pub fn has_running_thread(analysis: &Analysis, process: u32) -> bool {
         })
 }
 
-/// Whether a thread waits for others.
+/// Whether a thread waits for others of its process.
 fn is_blocked(analysis: &Analysis, thread: u32) -> bool {
-    // Nobody may have the mutex of one that needs it back.
-    let waits = |node: &Node| node.call.needed_mutex().is_none() || !node.blockers.is_empty();
-    let stays = |call: &OngoingCall| is_idle(analysis, call) || node(analysis, thread).as_ref().is_some_and(waits);
+    let process = analysis.threads[thread as usize].process;
+    let is_elsewhere = |other: &u32| analysis.threads[*other as usize].process != process;
+    let waits = |node: &Node| match &node.blockers[..] {
+        // Nobody may have the mutex of one that needs it back, or another process may have the lock.
+        [] => {
+            let wanted = node.call.wanted();
+            node.call.needed_mutex().is_none() && !wanted.is_some_and(|object| analysis.may_be_elsewhere(object))
+        }
+        blockers => !blockers.iter().any(is_elsewhere),
+    };
+    let stays = |call: &OngoingCall| match is_idle(analysis, call) {
+        true => !is_for_others(analysis, call),
+        false => node(analysis, thread).as_ref().is_some_and(waits),
+    };
     analysis.threads[thread as usize].certain_call().is_some_and(stays)
 }

@@ -45,7 +45,11 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
         let may_be_others = state.occupancy.holds.is_empty() || has_readers && call.event == (5, 3);
         let may_be_shared = state.occupancy.holds.is_empty()
             && (analysis.may_be_for_others(object) || waits_for_others.contains(&thread));
-        let is_elsewhere = may_be_shared || may_be_others && analysis.may_be_elsewhere(object);
+        // Who waits for a condition, and does not show that it waits for its mutex, would have one of another process only where there is one.
+        let is_idle = call.woken.is_none() && call.needed_mutex().is_some();
+        let is_alone = !state.was_seen_elsewhere && !analysis.has_other_processes(state.process);
+        let may_be_elsewhere = analysis.may_be_elsewhere(object) && !(is_idle && is_alone);
+        let is_elsewhere = may_be_shared || may_be_others && may_be_elsewhere;
         let is_left_behind =
             call.waits && analysis.may_be_left_behind(object, &call) || is_unused_copy(analysis, object);
         let only_blocked = knowledge.only_blocked || analysis.may_lack_releases(object);

@@ -169,6 +169,17 @@ impl WaitGraph {
             was_ended(threads) || threads.iter().all(|blocked| !blocked.may_have_left(analysis))
         };
         let (deadlocks, undecided): (Vec<_>, Vec<_>) = lasting.into_iter().partition(is_certain);
+        // Who was not stuck for ever went on since.
+        let went_on = |stuck: &mut StuckThread| {
+            !is_present && matches!(stuck.end, ChainEnd::Idle(..)) && !is_there(stuck.thread, &stuck.call)
+        };
+        for stuck in self.stuck.extract_if(.., went_on) {
+            let ChainEnd::Idle(thread, call) = stuck.end else { continue };
+            let end = ChainEnd::MayBeWoken { thread, call, is_behind_lock: stuck.call.wanted().is_some() };
+            let list =
+                if stuck.call.wanted().is_some() { &mut self.stuck_unless_woken } else { &mut self.perhaps_stuck };
+            list.push(StuckThread { end, ..stuck });
+        }
         self.stuck.retain(|stuck| {
             let lasts = !is_present || is_there(stuck.thread, &stuck.call);
             let mut doubtful = refuted.iter().chain(&undecided).flatten();

@@ -12,6 +12,9 @@ pub fn chain_end_text(view: &ReportView, end: &ChainEnd) -> Vec<String> {
         ChainEnd::Robust(thread) => {
             vec![format!("{} has ended, and the mutex may be robust", thread_label(view, thread))]
         }
+        ChainEnd::Killed(thread) => {
+            vec![format!("{} has no recorded end", thread_label(view, thread))]
+        }
         ChainEnd::Ending(thread) => vec![format!("{} is ending", thread_label(view, thread))],
         ChainEnd::Cancelled(thread, call) => {
             vec![format!("{} was cancelled in {}", thread_label(view, thread), event_name(call.event))]
@@ -39,7 +42,8 @@ fn idle_text(view: &ReportView, thread: u32, call: &OngoingCall) -> Vec<String> 
     let mut text = vec![format!("{} is in {}{object}", thread_label(view, thread), event_name(call.event))];
     text.extend(view.place(call.site).map(|place| format!("at {place}")));
     // The figures are those of the complete trace: at an earlier moment, some of these signals are still to be sent.
-    let object = call.object.filter(|_| view.graph.moment.is_none());
+    let is_known = |object: &u32| view.graph.moment.is_none() && !view.analysis.knowledge_of(*object).only_blocked;
+    let object = call.object.filter(is_known);
     let signals = object.map_or(0, |object| view.object(object).figures.wasted_signals);
     if signals > 0 {
         text.push(format!(

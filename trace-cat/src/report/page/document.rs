@@ -283,6 +283,7 @@ impl<'a> Document<'a> {
                 ChainEnd::Left(..) => "left",
                 ChainEnd::MayBeWoken { .. } => "waker",
                 ChainEnd::Robust(_) => "robust",
+                ChainEnd::Killed(_) => "killed",
                 ChainEnd::HandedOn(_) => "unlocked",
                 _ => "ending",
             };

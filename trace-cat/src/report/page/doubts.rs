@@ -142,6 +142,8 @@ impl ReportView<'_> {
             "for one that may have left its wait by a jump"
         } else if has(|end| matches!(end, ChainEnd::MayBeWoken { .. })) {
             "for one that waits, and that a running thread may wake"
+        } else if has(|end| matches!(end, ChainEnd::Killed(_))) {
+            "for one of another process, which may have been killed"
         } else if has(|end| matches!(end, ChainEnd::HandedOn(_))) {
             "for a lock that other threads than its owner have unlocked before"
         } else if has(|end| matches!(end, ChainEnd::Robust(_))) {

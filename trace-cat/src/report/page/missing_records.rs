@@ -91,9 +91,10 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
     lines.extend(view.graph.undecided.iter().map(|circle| undecided_deadlock(view, circle)));
     let mut behind: BTreeMap<u32, (usize, &ChainEnd)> = BTreeMap::new();
     for stuck in &view.graph.perhaps_stuck {
-        use ChainEnd::{Cancelled, Ending, HandedOn, Left, MayBeWoken, Robust};
+        use ChainEnd::{Cancelled, Ending, HandedOn, Killed, Left, MayBeWoken, Robust};
         if let Ending(last)
         | Robust(last)
+        | Killed(last)
         | Cancelled(last, _)
         | Left(last, _)
         | MayBeWoken { thread: last, .. }
@@ -108,6 +109,7 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
             ChainEnd::Left(..) => "made records since, maybe after a jump",
             ChainEnd::MayBeWoken { .. } => "other threads run, which may wake it",
             ChainEnd::Robust(_) => "then who waits gets it",
+            ChainEnd::Killed(_) => "may have been killed, or run on",
             ChainEnd::HandedOn(_) => "another thread may unlock that",
             _ => "may still run destructors",
         };

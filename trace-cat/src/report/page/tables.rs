@@ -51,7 +51,9 @@ pub fn objects(view: &ReportView, rows: &[ObjectRow], top: usize, text: &mut Str
         if figures.open_waits > 0 {
             *text += &format!("    open: {}, which lasted at least so long\n", figures.open_waits);
         }
-        if figures.wasted_signals > 0 {
+        // Where only calls that blocked are recorded, others are not.
+        let knows_signals = row.objects.iter().all(|object| !view.analysis.knowledge_of(*object).only_blocked);
+        if figures.wasted_signals > 0 && knows_signals {
             *text += &format!("    signals that woke nobody: {}\n", figures.wasted_signals);
         }
     }
