@@ -150,8 +150,9 @@ impl AnalysedTrace {
         symbols: &Symbolizer,
         diagnostics: &Diagnostics,
     ) -> Result<Option<AnalysedTrace>, CommandError> {
-        let ReportOptions { last, run, all_runs, .. } = *options;
-        let named = Options { paths: options.paths.clone(), last, run, all_runs, ..Options::default() };
+        let ReportOptions { last, run, all_runs, ref new_files, .. } = *options;
+        let new_files = new_files.clone();
+        let named = Options { paths: options.paths.clone(), last, run, all_runs, new_files, ..Options::default() };
         let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
         let output = options.output.as_deref();
         let Some(trace) = AnalysisInputs::collect(&paths, output, diagnostics)? else { return Ok(None) };

@@ -15,6 +15,7 @@ mod refusal;
 mod summary;
 mod trace_directory;
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,8 +31,8 @@ use refusal::{CANNOT_EXECUTE, NOT_FOUND, Refusal};
 /// The trace of a program that was run.
 pub struct NewTrace {
     pub directory: PathBuf,
-    /// The directory had a trace before. Else all that is there is this one's, also what does not show whose child it was.
-    pub has_earlier: bool,
+    /// Its files, if the directory had a trace before. Else all that is there is this one's.
+    pub new_files: Option<HashSet<PathBuf>>,
 }
 
 /// Runs the program, and returns the exit status that trace-cat has to end with; if a signal ended the program, the same
@@ -91,7 +92,9 @@ fn record(
         let status = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE };
         Refusal::new(status, format_args!("{}: {}", path.display(), reason(&error)))
     })?;
-    let new = NewFiles::since(&before, &TraceFiles::of(&directory), &options.recording);
+    let after = TraceFiles::of(&directory);
+    let new = NewFiles::since(&before, &after, &options.recording);
+    let new_files = before.has_trace().then(|| after.changed_since(&before).cloned().collect::<HashSet<PathBuf>>());
     summary::report(options, &directory, &before, &new, diagnostics);
     if let Some(output) = &options.output {
         let merged = if new.processes == 0 {
@@ -100,7 +103,7 @@ fn record(
         } else {
             let printing = Printing { format: options.format, output: Some(output.clone()), ..Printing::default() };
             let options = Options::newest_of(directory.clone(), printing);
-            merge(Options { last: before.has_trace(), ..options })
+            merge(Options { last: new_files.is_some(), new_files: new_files.clone().unwrap_or_default(), ..options })
         };
         if merged {
             summary::report_merged(output, options.format, &directory, diagnostics);
@@ -109,7 +112,7 @@ fn record(
         }
     }
     if options.report.is_some() {
-        let trace = NewTrace { directory, has_earlier: before.has_trace() };
+        let trace = NewTrace { directory, new_files };
         let status = report((new.processes > 0).then_some(trace), ended == ProgramEnd::Status(0));
         ended = status.map_or(ended, ProgramEnd::Status);
     }

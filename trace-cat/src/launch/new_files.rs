@@ -43,6 +43,11 @@ impl TraceFiles {
         }
     }
 
+    /// The files that are new or have changed.
+    pub fn changed_since<'a>(&'a self, before: &'a TraceFiles) -> impl Iterator<Item = &'a PathBuf> {
+        self.0.iter().filter(|(path, now)| before.0.get(*path) != Some(*now)).map(|(path, _)| path)
+    }
+
     /// Whether there is a trace among them.
     pub fn has_trace(&self) -> bool {
         self.0.keys().any(|path| !matches!(split_name(path).1, None | Some(FileName::Clock | FileName::Control)))
@@ -73,7 +78,7 @@ pub struct NewFiles {
 impl NewFiles {
     /// Summarises the files that changed between `before` and `after`, when this was recorded.
     pub fn since(before: &TraceFiles, after: &TraceFiles, recording: &Recording) -> NewFiles {
-        let changed = after.0.iter().filter(|(path, now)| before.0.get(*path) != Some(*now)).map(|(path, _)| path);
+        let changed = after.changed_since(before);
         let (infos, paths): (Vec<&PathBuf>, Vec<&PathBuf>) =
             changed.partition(|path| matches!(split_name(path).1, Some(FileName::Info(_))));
         let is_text = |path: &PathBuf| {

@@ -18,6 +18,7 @@ mod run_command;
 mod selection;
 mod time_point;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -115,6 +116,10 @@ pub struct Options {
     /// reports that. Example: trace-cat --last -F text trace
     #[arg(long, help_heading = "Which records", conflicts_with = "recover")]
     pub last: bool,
+
+    /// The files that a program has just made: with `last` the runs are read that have any of these.
+    #[arg(skip)]
+    pub new_files: HashSet<PathBuf>,
 
     /// Read only the run with this number: 1 is the oldest
     ///

@@ -1,5 +1,6 @@
 //! `trace-cat report`.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -140,6 +141,10 @@ pub struct ReportOptions {
     /// Read only the newest run
     #[arg(long, help_heading = "Which records")]
     pub last: bool,
+
+    /// The files that a program has just made: with `last` the runs are read that have any of these.
+    #[arg(skip)]
+    pub new_files: HashSet<PathBuf>,
 
     /// Read only the run with this number: 1 is the oldest (see trace-cat --stat)
     #[arg(long, value_name = "N", help_heading = "Which records", conflicts_with = "last")]

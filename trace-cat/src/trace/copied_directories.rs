@@ -27,6 +27,8 @@ struct NamedFile {
     is_buffers: bool,
     /// Of another one than buffers, if the line is complete.
     first_line: Option<Vec<u8>>,
+    /// The time of its last record, if it has a first line.
+    last_time: Option<u64>,
 }
 
 /// A directory's files, by their paths within it.
@@ -54,7 +56,7 @@ pub fn without_copies(paths: Vec<PathBuf>, diagnostics: &Diagnostics) -> Vec<Pat
     let mut of_key: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
     for path in paths {
         let directory = NamedDirectory::read(path);
-        let mut is_copy = false;
+        let (mut is_copy, mut shares_with) = (false, None);
         let others: BTreeSet<usize> =
             directory.keys.iter().filter_map(|key| of_key.get(key)).flatten().copied().collect();
         for index in others {
@@ -71,9 +73,14 @@ pub fn without_copies(paths: Vec<PathBuf>, diagnostics: &Diagnostics) -> Vec<Pat
             if earlier.is_part_of(&directory) {
                 diagnostics.report_note(that, format_args!("has nothing that {this} has not; it is not read"));
                 *other = None;
-            } else if directory.shares_records_with(earlier) {
-                diagnostics.report_note(this, format_args!("has records that {that} has, too; they count twice"));
+            } else if shares_with.is_none() && directory.shares_records_with(earlier) {
+                shares_with = Some(that.to_string());
             }
+        }
+        // One note for each directory, however many there are.
+        if let Some(that) = shares_with.filter(|_| !is_copy) {
+            let what = format_args!("has records that {that} has, too; where both are read, they count twice");
+            diagnostics.report_note(directory.path.display(), what);
         }
         for key in directory.keys.iter().filter(|_| !is_copy) {
             of_key.entry(key.clone()).or_default().push(kept.len());
@@ -116,11 +123,11 @@ impl NamedDirectory {
         let begins_within = |(name, file): (&PathBuf, &NamedFile)| {
             let mut files = [(self, file), (other, other.files.get(name)?)].map(|(directory, file)| {
                 let line = file.first_line.as_ref()?;
-                Some((columns::time(line)?, line, directory.path.join(name)))
+                Some((columns::time(line)?, file.last_time, line, directory.path.join(name)))
             });
             files.sort();
-            let [Some((_, _, earlier)), Some((_, line, _))] = files else { return None };
-            has_line(&earlier, line).ok()
+            let [Some((_, last, _, earlier)), Some((first, _, line, _))] = files else { return None };
+            (last >= Some(first)).then(|| has_line(&earlier, line).ok())?
         };
         let mut shared = self.keys.intersection(&other.keys);
         shared.any(|key| key.contains(&b':')) || self.files.iter().filter_map(begins_within).any(|is_shared| is_shared)
@@ -147,6 +154,14 @@ fn first_line(path: &Path) -> Option<Vec<u8>> {
     let length = read_up_to(&file_handle::open(path).ok()?, &mut line, 0).ok()?;
     line.truncate(memchr(b'\n', &line[..length])?);
     Some(line)
+}
+
+/// The time of the last record in a file of this size, if there is one at its end.
+fn last_time(path: &Path, size: u64) -> Option<u64> {
+    let mut tail = vec![0; 2 * RECORD_LEN_MAX];
+    let at = size.saturating_sub(tail.len() as u64);
+    let length = read_up_to(&file_handle::open(path).ok()?, &mut tail, at).ok()?;
+    tail[..length].split(|&byte| byte == b'\n').filter_map(columns::time).next_back()
 }
 
 /// Whether both files can be read, and the first one begins with what is in the other one.
@@ -205,7 +220,8 @@ fn files_of(directory: &Path) -> NamedFiles {
             let Some(kind) = kind.filter(|kind| !matches!(kind, FileName::Clock | FileName::Control)) else { continue };
             let is_buffers = matches!(kind, FileName::Buffers(_) | FileName::Spare { .. });
             let first_line = if is_buffers { None } else { first_line(&directory.join(&name)) };
-            files.insert(name, NamedFile { size: metadata.len(), is_buffers, first_line });
+            let last_time = first_line.as_ref().and_then(|_| last_time(&directory.join(&name), metadata.len()));
+            files.insert(name, NamedFile { size: metadata.len(), is_buffers, first_line, last_time });
         }
     }
     files
@@ -273,7 +289,7 @@ mod tests {
         assert_eq!(read(&["whole", "earlier", "copy"]), kept("whole", 2, 0));
         assert_eq!(read(&["whole", "later"]), kept("later", 1, 0));
         assert_eq!(read(&["whole", "more"]), kept("whole more", 0, 1));
-        assert_eq!(read(&["more", "whole", "copy"]), kept("more whole", 1, 2));
+        assert_eq!(read(&["more", "whole", "copy"]), kept("more whole", 1, 1));
         assert_eq!(read(&["whole", "other"]), kept("whole other", 0, 0));
         assert_eq!(read(&["twin", "whole"]), kept("twin whole", 0, 0), "of another boot");
         assert_eq!(read(&["unbuffered", "buffers"]), kept("buffers", 1, 0));

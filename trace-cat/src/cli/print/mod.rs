@@ -148,7 +148,10 @@ pub fn selected_paths(
     }
     let Some(newest) = runs.last() else { return Ok(options.paths.clone()) };
     if options.last {
-        return Ok(newest.paths());
+        let is_new = |path: &PathBuf| options.new_files.contains(path);
+        let new = runs.iter().filter(|run| run.paths().iter().any(is_new)).flat_map(ProgramRun::paths);
+        let new: Vec<PathBuf> = new.collect();
+        return Ok(if new.is_empty() { newest.paths() } else { new });
     }
     let others = runs.iter().filter(|run| run.directory != newest.directory).count();
     let place = match &options.paths[..] {

@@ -307,6 +307,7 @@ impl Analysis {
         }
         let has_timed_out = place.has_timed_out && wait.end < self.selection.times.end;
         let place = WaitPlace { has_timed_out, ..place };
+        self.note_hidden_owner(object, place.site);
         if self.may_hide_holders(object) {
             wait.shares.forget_handoff();
         }

@@ -3,7 +3,7 @@
 use super::analysis::{Analysis, WaitPlace};
 use super::holds::{FinishedWait, Knowledge, Release, Released};
 use super::numeric_record::NumericRecord;
-use super::object_state::ObjectKind;
+use super::object_state::{ObjectKind, SeenOwners};
 use super::small_vectors::push;
 use super::tables::OngoingCall;
 use super::timeline_event::TimelineEvent;
@@ -54,9 +54,10 @@ impl Analysis {
             let is_copied = self.see_owner_by_fork(thread, object, owner, record.time);
             self.note_shared_lock(thread);
             // A thread of this process would have had a record before, if they are complete.
-            let state = &mut self.objects[object as usize];
-            state.was_seen_elsewhere |= !is_copied && record.time >= knowledge.complete_from;
-            state.may_be_held_elsewhere |= state.was_seen_elsewhere;
+            if !is_copied && record.time >= knowledge.complete_from {
+                let state = &mut self.objects[object as usize];
+                (state.owners, state.may_be_held_elsewhere) = (SeenOwners::Elsewhere, true);
+            }
         }
     }
 
@@ -116,7 +117,8 @@ impl Analysis {
             let readers = record.arguments[2];
             self.objects[object as usize].occupancy.count_readers(thread, readers, now, knowledge);
         }
-        let waker = waker.filter(|waker| waker.is_last_release(entry, knowledge));
+        // Its own release has let nobody wait: another process has had the lock since.
+        let waker = waker.filter(|waker| waker.thread != thread && waker.is_last_release(entry, knowledge));
         if blocked && let Some(wait) = self.objects[object as usize].occupancy.end_wait(key, now, knowledge) {
             let place = WaitPlace::new(thread, site, entry);
             self.account_contention(object, wait, place, waker);

@@ -25,6 +25,16 @@ pub enum ObjectKind {
     Futex,
 }
 
+/// Whose threads waits for a lock have shown as its owners.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SeenOwners {
+    Own,
+    /// A wait began without a call site, beside which the owner would be.
+    Hidden,
+    /// One was a thread of another process.
+    Elsewhere,
+}
+
 impl ObjectKind {
     pub const ALL: [ObjectKind; 9] = {
         use ObjectKind::{Barrier, Cond, Futex, Mutex, Once, Rmutex, Rwlock, Sema, Spin};
@@ -85,8 +95,8 @@ pub struct ObjectState {
     pub is_shared: bool,
     /// A lock that another process may have, whose holds this object does not show.
     pub may_be_held_elsewhere: bool,
-    /// A thread has seen an owner of it that is none of its process.
-    pub was_seen_elsewhere: bool,
+    /// What waits for it have shown of its owners.
+    pub owners: SeenOwners,
     /// It was initialised with attributes, or a semaphore for processes: it may be one for several.
     pub has_attributes: bool,
     /// The clock of a condition, if its initialisation is recorded.
@@ -159,7 +169,7 @@ impl ObjectState {
             is_initialised: false,
             is_shared: false,
             may_be_held_elsewhere: false,
-            was_seen_elsewhere: false,
+            owners: SeenOwners::Own,
             has_attributes: false,
             clock: None,
             has_no_attributes: false,

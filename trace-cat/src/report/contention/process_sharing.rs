@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::analysis::Analysis;
-use super::object_state::{ObjectKind, ObjectState};
+use super::object_state::{ObjectKind, ObjectState, SeenOwners};
 use super::tables::{OngoingCall, ProgramState};
 
 /// Whether an initialisation may make a lock for several processes: it has attributes whose only reason is not the type.
@@ -89,11 +89,33 @@ impl Analysis {
         self.processes.iter().any(|process| process.pid != pid)
     }
 
-    /// Whether another process may have a lock while no thread of its own process has it, so that it is not known whether nobody has. Where
-    /// the trace has no other process, only an owner shows that who gives attributes to a lock means it for several.
+    /// Whether another process may have a lock while no thread of its own process has it, so that it is not known whether nobody has. Whoever
+    /// waits for a mutex sees its owner: if none was another process's, none has it, though it has attributes, as those of a JVM.
     pub fn may_hide_holders(&self, object: u32) -> bool {
         let state = &self.objects[object as usize];
-        state.was_seen_elsewhere || state.may_be_held_elsewhere && self.has_other_processes(state.process)
+        match state.owners {
+            SeenOwners::Own => state.may_be_held_elsewhere && state.kind != ObjectKind::Mutex,
+            SeenOwners::Hidden => state.may_be_held_elsewhere,
+            SeenOwners::Elsewhere => true,
+        }
+    }
+
+    /// Notes that a wait for a lock began without a call site, if it did: then nothing shows who was its owner.
+    pub fn note_hidden_owner(&mut self, object: u32, site: u32) {
+        if site == 0 {
+            let state = &mut self.objects[object as usize];
+            state.owners = state.owners.max(SeenOwners::Hidden);
+        }
+    }
+
+    /// Whether another process of the trace has objects of a kind.
+    pub fn has_others_with(&self, process: u32, kind: ObjectKind) -> bool {
+        let pid = self.processes[process as usize].pid;
+        let is_others = |object: u32| {
+            let state = &self.objects[object as usize];
+            state.kind == kind && self.processes[state.process as usize].pid != pid
+        };
+        self.has_other_processes(process) && self.objects.numbers().any(is_others)
     }
 
     /// Takes back that nobody held locks that other processes may have had: of some that shows only later.
@@ -180,14 +202,33 @@ mod tests {
 
     /// The mutexes of a JVM have attributes.
     #[test]
-    fn a_process_alone_has_its_locks_for_itself_unless_it_sees_another_owner() {
-        let waits = waits(1, 2);
-        let waits: Vec<RecordLine> =
-            waits.iter().map(|(time, lwp, event, arguments)| (*time, *lwp, &event[..], *arguments)).collect();
+    fn who_sees_the_owners_of_a_mutex_knows_that_no_other_process_has_it() {
         let initialisation: &[RecordLine] = &[(5, 1, "2:1:0", &[16, 99, 0, 0])];
-        assert_eq!(divided(&[initialisation, &waits], 1), [(20, 0); 2]);
-        let sees_another: &[RecordLine] = &[(60, 1, "2:4:0", &[16, 0, 0]), (70, 1, "2:2:1", &[16, 0, 0, 9])];
-        assert_eq!(divided(&[initialisation, &waits, sees_another], 1), [(0, 20); 2]);
+        let waits = |entry: &'static [u64]| -> [RecordLine<'static>; 5] {
+            [
+                (10, 1, "2:2:1", &[16, 0, 0, 0, 7]),
+                (10, 1, "2:2:2", &[0, 0]),
+                (20, 1, "2:4:0", &[16, 0, 0, 0, 7]),
+                (30, 1, "2:2:1", entry),
+                (50, 1, "2:2:2", &[0, 1]),
+            ]
+        };
+        let with_site = waits(&[16, 0, 0, 0, 7]);
+        assert_eq!(divided(&[initialisation, &with_site], 1), [(20, 0); 2]);
+        assert_eq!(divided(&[initialisation, &FORK, &with_site], 1), [(20, 0); 2], "a shell that runs it");
+        assert_eq!(divided(&[initialisation, &waits(&[16])], 1), [(0, 20); 2], "without THR_TRACE_DETAIL");
+        let sees_another: &[RecordLine] = &[(60, 1, "2:4:0", &[16, 0, 0]), (70, 1, "2:2:1", &[16, 0, 0, 9, 7])];
+        assert_eq!(divided(&[initialisation, &with_site, sees_another], 1), [(0, 20); 2]);
+    }
+
+    #[test]
+    fn no_thread_ends_its_wait_by_what_it_did_before() {
+        let mut analysis = Analysis::new(HashMap::from([(1, Knowledge::default())]), WaitSelection::default());
+        waits(1, 2)
+            .iter()
+            .for_each(|(time, lwp, event, arguments)| analysis.add(&record((*time, *lwp, event, *arguments))));
+        analysis.finish(&[]);
+        assert!(analysis.objects.iter().all(|object| object.figures.wakers.in_order().is_empty()));
     }
 
     /// Which is seen later than the first wait.

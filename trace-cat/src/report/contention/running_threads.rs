@@ -37,7 +37,7 @@ fn is_for_others(analysis: &Analysis, call: &OngoingCall) -> bool {
         let state = &analysis.objects[object as usize];
         let is_initialised = state.has_attributes || state.has_no_attributes;
         let may_be = state.has_attributes || state.kind == ObjectKind::Sema && !is_initialised;
-        state.is_shared || may_be && analysis.has_other_processes(state.process)
+        state.is_shared || may_be && analysis.has_others_with(state.process, state.kind)
     })
 }
 

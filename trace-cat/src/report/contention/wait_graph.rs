@@ -175,9 +175,9 @@ impl WaitGraph {
         };
         for stuck in self.stuck.extract_if(.., went_on) {
             let ChainEnd::Idle(thread, call) = stuck.end else { continue };
-            let end = ChainEnd::MayBeWoken { thread, call, is_behind_lock: stuck.call.wanted().is_some() };
-            let list =
-                if stuck.call.wanted().is_some() { &mut self.stuck_unless_woken } else { &mut self.perhaps_stuck };
+            let is_behind_lock = stuck.call.wanted().is_some();
+            let end = ChainEnd::MayBeWoken { thread, call, is_behind_lock };
+            let list = if is_behind_lock { &mut self.stuck_unless_woken } else { &mut self.perhaps_stuck };
             list.push(StuckThread { end, ..stuck });
         }
         self.stuck.retain(|stuck| {
