@@ -43,7 +43,7 @@ pub fn prepare_for_departure() {
 /// Makes the files, if a file can be made: what fails here, as where the program has lowered its limit on files for this moment, need not
 /// fail at the first record, which ends all recording if it does.
 fn make_files_early() {
-    if directory::takes_files() {
+    if directory::resolve() && directory::takes_files() {
         PROCESS.made_early.store(1, Relaxed);
         prepare_files();
     }
