@@ -14,7 +14,7 @@ pub fn prepare_for_sandbox() {
     if !is_recording() || !directory::resolve() {
         return;
     }
-    if !PROCESS.files.is_done() && !process_state::is_vfork_child() && file_system_user() == Some(user_id()) {
+    if !PROCESS.files.is_done() && !process_state::is_vfork_child() {
         make_files_early();
     }
     sandbox_spares::make();
@@ -34,16 +34,16 @@ pub fn prepare_for_departure() {
         storage::grow_for_sandbox();
         return;
     }
-    // Else it comes back.
-    if !is_only_thread() && file_system_user() == Some(user_id()) {
+    if !is_only_thread() {
         make_files_early();
     }
 }
 
 /// Makes the files, if a file can be made: what fails here, as where the program has lowered its limit on files for this moment, need not
-/// fail at the first record, which ends all recording if it does.
+/// fail at the first record, which ends all recording if it does. Nor are they made as another user: the thread comes back from that.
 fn make_files_early() {
-    if directory::resolve() && directory::takes_files() {
+    let is_itself = file_system_user() == Some(user_id());
+    if is_itself && directory::resolve() && directory::takes_files() {
         PROCESS.made_early.store(1, Relaxed);
         prepare_files();
     }

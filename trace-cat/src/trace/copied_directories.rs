@@ -127,7 +127,8 @@ impl NamedDirectory {
             });
             files.sort();
             let [Some((_, last, _, earlier)), Some((first, _, line, _))] = files else { return None };
-            (last >= Some(first)).then(|| has_line(&earlier, line).ok())?
+            let may_overlap = last >= Some(first);
+            Some(may_overlap && has_line(&earlier, line).unwrap_or(false))
         };
         let mut shared = self.keys.intersection(&other.keys);
         shared.any(|key| key.contains(&b':')) || self.files.iter().filter_map(begins_within).any(|is_shared| is_shared)
