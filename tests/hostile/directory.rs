@@ -192,6 +192,26 @@ fn a_filter_that_kills_one_thread_only() {
     assert_ne!(lost, 0);
 }
 
+/// Such a filter of a vforked child's, which records as its parent, does not concern the parent: also where that has one of its own,
+/// and after other children's. What fits into the parent's buffer is complete.
+#[test]
+fn a_filter_that_kills_a_vforked_child_only() {
+    for before in ["", "keep 900 901 "] {
+        let arguments =
+            format!("{before}pairs 100 vforkkill 5 pairs 100 vforkkill 5 thread 100 vforkkill 5 pairs 20000");
+        let test = TestDirectory::new("filter-vfork");
+        let run = traced_steps(&test, &arguments).env("THR_TRACE_BUF", "1");
+        complains_once(&run.noise_expected().run(), "Operation not permitted");
+        assert_complete(&test, 3 * 20_315);
+        let test = TestDirectory::new("filter-vfork-lost");
+        let run = traced_steps(&test, &format!("{before}pairs 100 vforkkill 20000 pairs 20000"));
+        complains_once(&run.noise_expected().run(), "Operation not permitted");
+        assert_counted(&test, 3 * 40_100, libc::EPERM);
+        let recorded = test.merged().of("mutex_lock").len();
+        assert!(recorded > 2 * 20_000, "{recorded} calls and returns: the parent's are not lost");
+    }
+}
+
 /// Lets every user write to the trace directory.
 pub fn open_to_all(test: &TestDirectory) {
     fs::set_permissions(test.directory(), fs::Permissions::from_mode(0o755)).unwrap();

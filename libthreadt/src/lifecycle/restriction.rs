@@ -55,11 +55,8 @@ pub fn restrict(restriction: Restriction, call_next: impl Fn() -> c_long) -> c_l
 /// Installs a filter. System calls for which it kills are not made any more; where no file can be opened under it, the
 /// records stay in the thread's slot until that is full. `is_done` judges what `call_next` returns.
 fn install(filter: *const sock_fprog, is_done: impl Fn(c_long) -> bool, call_next: impl Fn() -> c_long) -> c_long {
-    // A vfork child's memory is its parent's, whom its filter does not concern.
-    if process_state::is_vfork_child() {
-        return call_next();
-    }
-    let filter = match seccomp::copy_filter(filter) {
+    let is_guest = process_state::is_vfork_child();
+    let filter = match seccomp::copy_filter(filter, is_guest) {
         Ok(filter) => filter,
         Err(Errno(libc::EFAULT)) => return call_next(),
         // No memory: the filter may forbid anything.
@@ -68,7 +65,8 @@ fn install(filter: *const sock_fprog, is_done: impl Fn(c_long) -> bool, call_nex
     if filter.kills_for_writing() && is_recording() {
         recorder::slot_or_claim(0, clock::now_fenced(), &[]);
     }
-    if filter.refuses_files() {
+    // A vfork child makes no files.
+    if filter.refuses_files() && !is_guest {
         prepare_for_sandbox();
         if process_state::sandboxed().is_some() {
             sandbox_spares::give_up();

@@ -34,7 +34,7 @@ pub unsafe fn call<const N: usize>(number: libc::c_long, arguments: [usize; N]) 
         return Err(Errno(libc::EPERM));
     }
     // SAFETY: the caller's.
-    unsafe { make_call(number, arguments) }
+    unsafe { call_unasked(number, arguments) }
 }
 
 /// Whether a filter is in force in this thread: those that the program has installed may be other threads'.
@@ -42,7 +42,8 @@ pub unsafe fn call<const N: usize>(number: libc::c_long, arguments: [usize; N]) 
 fn is_filtered() -> bool {
     let question = [libc::PR_GET_SECCOMP as usize, 0, 0, 0, 0, 0];
     // SAFETY: the call takes no pointer.
-    seccomp_filter::would_kill(libc::SYS_prctl, &question) || unsafe { make_call(libc::SYS_prctl, question) } != Ok(0)
+    seccomp_filter::would_kill(libc::SYS_prctl, &question)
+        || unsafe { call_unasked(libc::SYS_prctl, question) } != Ok(0)
 }
 
 /// As [`call`], whatever the kernel does with the thread.
@@ -50,7 +51,7 @@ fn is_filtered() -> bool {
 /// # Safety
 /// As for [`call`].
 #[inline]
-unsafe fn make_call(number: libc::c_long, [a, b, c, d, e, f]: [usize; 6]) -> Result<usize> {
+pub unsafe fn call_unasked(number: libc::c_long, [a, b, c, d, e, f]: [usize; 6]) -> Result<usize> {
     let result: isize;
     // SAFETY: the x86-64 convention: rcx and r11 are clobbered, everything else but rax is kept.
     unsafe {

@@ -6,9 +6,12 @@
 
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU32};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
 
 use libc::sock_filter;
+
+use super::call::call_unasked;
+use super::thread_word::thread_pointer;
 
 /// What a filter decides on: the kernel's `struct seccomp_data` as words of 32 bits.
 type CallData = [u32; 16];
@@ -20,8 +23,14 @@ const ARCHITECTURE: u32 = 62 | 0x8000_0000 | 0x4000_0000;
 #[derive(Debug)]
 #[repr(C)]
 pub struct Filter {
-    /// Instructions; 0 if the kernel has not taken the filter.
+    /// Instructions; 0 if the kernel has not taken the filter, or it concerns nobody any more.
     length: AtomicU32,
+    /// Instructions for which there is room.
+    capacity: AtomicU32,
+    /// Of a vfork child's filter: the child's PID. Else 0.
+    guest: AtomicU32,
+    /// Of a vfork child's filter: [`thread_pointer`] of the thread that waits for it, in whose place the child runs.
+    thread: AtomicUsize,
     older: AtomicPtr<Filter>,
 }
 
@@ -34,21 +43,34 @@ impl Filter {
         size_of::<Filter>() + instructions * size_of::<sock_filter>()
     }
 
-    /// The filter at `memory`, whose instructions are there.
+    /// A filter without instructions at `memory`, which has room for so many.
     ///
     /// # Safety
-    /// The memory must be zero but for them, of [`Filter::size`], and used for nothing else from now on.
+    /// The memory must be zero, of [`Filter::size`], and used for nothing else from now on.
     pub unsafe fn at(memory: *mut u8, instructions: u16) -> &'static Filter {
         // SAFETY: zeros are a valid filter; the caller's.
         let filter = unsafe { &*memory.cast::<Filter>() };
-        filter.length.store(instructions.into(), Relaxed);
+        filter.capacity.store(instructions.into(), Relaxed);
         filter
     }
 
+    /// Where the instructions are.
+    pub fn first_instruction(&self) -> *mut sock_filter {
+        (&raw const *self).wrapping_add(1).cast_mut().cast()
+    }
+
+    /// The filter has so many instructions from now on. That of a vfork child, which is the caller and `guest`, does not concern the
+    /// process whose memory the child shares.
+    pub fn begin(&self, instructions: u16, guest: Option<u32>) {
+        self.thread.store(thread_pointer(), Relaxed);
+        self.guest.store(guest.unwrap_or(0), Relaxed);
+        // ORDERING: Release; a signal handler of this thread, or who finds the filter, finds what is above.
+        self.length.store(instructions.into(), Release);
+    }
+
     fn instructions(&self) -> &[sock_filter] {
-        let first = (&raw const *self).wrapping_add(1).cast();
-        // SAFETY: as many follow, and nobody changes them.
-        unsafe { core::slice::from_raw_parts(first, self.length.load(Relaxed) as usize) }
+        // SAFETY: as many follow, and nobody changes them but this thread, when they concern nobody.
+        unsafe { core::slice::from_raw_parts(self.first_instruction(), self.length.load(Acquire) as usize) }
     }
 
     /// Whether the filter would kill for this call, or have it answered by somebody else.
@@ -78,6 +100,9 @@ impl Filter {
 
     /// Adds the filter, which is about to be installed, to those that are asked.
     pub fn apply(&'static self) {
+        if filters().any(|filter| core::ptr::eq(filter, self)) {
+            return;
+        }
         let mut newest = NEWEST.load(Relaxed);
         loop {
             self.older.store(newest, Relaxed);
@@ -122,16 +147,37 @@ fn would_kill_for_all(number: libc::c_long, arguments: &[usize; 6]) -> bool {
 
 fn some_filter_kills(number: libc::c_long, arguments: &[usize; 6]) -> bool {
     let data = call_data(number, arguments);
+    filters().any(|filter| filter.kills(&data) && !has_gone(filter))
+}
+
+/// The filters that may concern the calling thread, newest first.
+fn filters() -> impl Iterator<Item = &'static Filter> {
     // ORDERING: Acquire pairs with the Release in `apply`.
-    let mut next = NEWEST.load(Acquire);
     // SAFETY: null, or a filter, which stays.
-    while let Some(filter) = unsafe { next.as_ref() } {
-        if filter.kills(&data) {
-            return true;
-        }
-        next = filter.older.load(Acquire);
+    let first = unsafe { NEWEST.load(Acquire).as_ref() };
+    // SAFETY: as above.
+    let all = core::iter::successors(first, |filter| unsafe { filter.older.load(Acquire).as_ref() });
+    all.filter(|filter| filter.guest.load(Relaxed) == 0 || filter.thread.load(Relaxed) == thread_pointer())
+}
+
+/// Whether the filter was that of a vfork child that is not the caller, and so has ended or executed a program. It is not asked again.
+fn has_gone(filter: &Filter) -> bool {
+    let guest = filter.guest.load(Relaxed);
+    let question = call_data(libc::SYS_getpid, &[0; 6]);
+    if guest == 0 || filters().any(|filter| filter.kills(&question)) {
+        return false;
     }
-    false
+    // SAFETY: the call takes no pointer.
+    let has_gone = unsafe { call_unasked(libc::SYS_getpid, [0; 6]) } != Ok(guest as usize);
+    if has_gone {
+        filter.withdraw();
+    }
+    has_gone
+}
+
+/// A filter of an earlier vfork child of the calling thread's that has room for so many instructions.
+pub fn left_by_guest(instructions: u16) -> Option<&'static Filter> {
+    filters().find(|filter| filter.capacity.load(Relaxed) >= instructions.into() && has_gone(filter))
 }
 
 /// What filters see of a call.

@@ -20,6 +20,7 @@
 //   print TEXT       writes TEXT to descriptor 2
 //   clone N          a child made by syscall(SYS_clone, SIGCHLD) makes N pairs and ends by _exit
 //   vfork N, vforkexec N       a vforked child makes N pairs and as many posts, then ends, or becomes `steps pairs N`
+//   vforkkill N      a vforked child makes N pairs under a seccomp filter that kills for every open
 //   leave N          main leaves by pthread_exit; a thread, the last one, makes N pairs then, and the program ends with 0
 //   exec             becomes `steps` with the arguments that are left
 //   kill             kills itself
@@ -148,6 +149,18 @@ static void allow_only(const char *more, int trap) {
         CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0);
 }
 
+static long kill_for_open(int flags) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+}
+
 static void *allow_in_thread(void *arguments) {
     char **words = arguments;
     allow_only(words[0], 0);
@@ -168,21 +181,13 @@ static void *filter_and_wait(void *count) {
 }
 
 static void refused_for_all(long count) {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
     pthread_t id;
     sem_init(&filtered, 0, 0);
     sem_init(&refused, 0, 0);
     CHECK(pthread_create(&id, NULL, filter_and_wait, (void *)count) == 0);
     sem_wait(&filtered);
-    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
     // The kernel returns the other thread's ID.
-    CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) > 0);
+    CHECK(kill_for_open(SECCOMP_FILTER_FLAG_TSYNC) > 0);
     sem_post(&refused);
     CHECK(pthread_join(id, NULL) == 0);
 }
@@ -203,6 +208,16 @@ static void vfork_and(int count, const char *number, int exec) {
             sem_post(&posted);
         if (exec)
             execv("/proc/self/exe", arguments);
+        _exit(7);
+    }
+    wait_for(child, 7);
+}
+
+static void vfork_and_be_filtered(int count) {
+    pid_t child = vfork();
+    if (child == 0) {
+        CHECK(kill_for_open(0) == 0);
+        pairs(count);
         _exit(7);
     }
     wait_for(child, 7);
@@ -309,6 +324,8 @@ int main(int argc, char **argv) {
             vfork_and((int)number, value, 0);
         else if (strcmp(step, "vforkexec") == 0)
             vfork_and((int)number, value, 1);
+        else if (strcmp(step, "vforkkill") == 0)
+            vfork_and_be_filtered((int)number);
         else {
             printf("no step %s\n", step);
             return 2;
