@@ -8,6 +8,7 @@ use super::analysis_parts::AnalysisParts;
 use super::blame_limits::BlameLimits;
 use super::call_sites::SiteTable;
 use super::contention_shares::ContentionShares;
+use super::counterparts::Counterparts;
 use super::holds::{FinishedWait, Hold, Knowledge};
 use super::object_state::{ObjectKind, ObjectState, WorstWait};
 use super::object_table::ObjectTable;
@@ -85,6 +86,8 @@ pub struct Analysis {
     /// How many creations of threads are in progress.
     pub creating: u32,
     /// What the critical paths are made of.
+    /// Known in the end, and at a moment that is asked for.
+    pub counterparts: Counterparts,
     pub activities: ThreadActivities,
     /// One for each process, once they have been found.
     pub critical_paths: Vec<CriticalPath>,
@@ -175,6 +178,7 @@ impl Analysis {
             suspected: Vec::new(),
             error_columns: ErrorColumns::new(),
             creating: 0,
+            counterparts: Counterparts::default(),
             activities: ThreadActivities::default(),
             critical_paths: Vec::new(),
             observed_holds: HashMap::default(),

@@ -259,6 +259,7 @@ impl Analysis {
         if rval == 0 {
             let state = &mut self.objects[object as usize];
             (state.site, state.is_initialised) = (site, site != 0);
+            state.is_made_here = true;
             state.has_no_attributes = record.arguments[1] == 0;
             state.has_attributes = !state.has_no_attributes;
             state.may_be_robust = kind.can_be_robust() && record.arguments[1] != 0;

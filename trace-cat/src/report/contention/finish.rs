@@ -23,6 +23,7 @@ impl Analysis {
             }
             (process.end, process.last) = (ImageEnd::Running, process.last.max(*now));
         }
+        self.find_counterparts();
         let graph = WaitGraph::of(self);
         let is_known = |thread: &u32| {
             let process = self.threads[*thread as usize].process;

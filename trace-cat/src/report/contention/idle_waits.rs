@@ -36,7 +36,7 @@ impl Analysis {
                 30 => second,
                 _ => 0,
             };
-            call.clock = (record.event.1 == 30).then_some(first);
+            call.clock = (record.event.1 == 30).then_some(first as i32);
             self.objects[mutex as usize].cond_waits += 1;
         }
     }
@@ -98,7 +98,7 @@ impl Analysis {
         if has_mutex {
             // The later of the two let the thread go on.
             let last = waker.zip(mutex_waker).map(|(waker, mutex)| if mutex.time > waker.time { mutex } else { waker });
-            self.end_wait(place, now, last);
+            self.end_lock_wait(mutex, place, now, last);
         }
         self.expire_wakeups(cond);
     }

@@ -3,7 +3,7 @@
 use super::analysis::{Analysis, WaitPlace};
 use super::holds::{FinishedWait, Knowledge, Release, Released};
 use super::numeric_record::NumericRecord;
-use super::object_state::{ObjectKind, SeenOwners};
+use super::object_state::ObjectKind;
 use super::small_vectors::push;
 use super::tables::OngoingCall;
 use super::timeline_event::TimelineEvent;
@@ -55,8 +55,7 @@ impl Analysis {
             self.note_shared_lock(thread);
             // A thread of this process would have had a record before, if they are complete.
             if !is_copied && record.time >= knowledge.complete_from {
-                let state = &mut self.objects[object as usize];
-                (state.owners, state.may_be_held_elsewhere) = (SeenOwners::Elsewhere, true);
+                self.note_owner_elsewhere(object);
             }
         }
     }
@@ -117,12 +116,16 @@ impl Analysis {
             let readers = record.arguments[2];
             self.objects[object as usize].occupancy.count_readers(thread, readers, now, knowledge);
         }
-        // Its own release has let nobody wait: another process has had the lock since.
-        let waker = waker.filter(|waker| waker.thread != thread && waker.is_last_release(entry, knowledge));
+        let waker = waker.filter(|waker| waker.is_last_release(entry, knowledge));
+        if blocked && is_exclusive && waker.is_some_and(|waker| waker.thread == thread && waker.time < entry) {
+            // Its own release has let nobody wait: somebody else has had the lock since.
+            self.note_owner_elsewhere(object);
+        }
+        let waker = waker.filter(|waker| waker.thread != thread);
         if blocked && let Some(wait) = self.objects[object as usize].occupancy.end_wait(key, now, knowledge) {
             let place = WaitPlace::new(thread, site, entry);
             self.account_contention(object, wait, place, waker);
-            self.end_wait(place, now, waker);
+            self.end_lock_wait(object, place, now, waker);
         }
     }
 

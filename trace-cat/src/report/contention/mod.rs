@@ -23,6 +23,7 @@ mod cancellations;
 mod chain_ends;
 mod code_changes;
 mod contention_shares;
+mod counterparts;
 mod dispatch;
 mod ended_readers;
 #[cfg(test)]
@@ -114,6 +115,8 @@ mod barrier_tests;
 mod cancellation_tests;
 #[cfg(test)]
 mod condition_wait_tests;
+#[cfg(test)]
+mod counterpart_tests;
 #[cfg(test)]
 mod destructor_tests;
 #[cfg(test)]

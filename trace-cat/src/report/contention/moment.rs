@@ -35,6 +35,7 @@ impl Moment {
             return;
         }
         let graph = self.graph.get_or_insert_with(|| {
+            analysis.find_counterparts();
             let graph = WaitGraph::of(analysis);
             graph.objects().for_each(|object| analysis.objects[object as usize].is_named = true);
             graph

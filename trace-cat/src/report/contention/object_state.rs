@@ -31,7 +31,7 @@ pub enum SeenOwners {
     Own,
     /// A wait began without a call site, beside which the owner would be.
     Hidden,
-    /// One was a thread of another process.
+    /// One was a thread of another process, or does not show in its own one's records.
     Elsewhere,
 }
 
@@ -91,6 +91,8 @@ pub struct ObjectState {
     pub name: u64,
     /// The site is that of an initialisation.
     pub is_initialised: bool,
+    /// Its process has initialised it, with a call site or without.
+    pub is_made_here: bool,
     /// Processes share it: a semaphore that was opened, or initialised so.
     pub is_shared: bool,
     /// A lock that another process may have, whose holds this object does not show.
@@ -100,7 +102,7 @@ pub struct ObjectState {
     /// It was initialised with attributes, or a semaphore for processes: it may be one for several.
     pub has_attributes: bool,
     /// The clock of a condition, if its initialisation is recorded.
-    pub clock: Option<u64>,
+    pub clock: Option<i32>,
     /// It was initialised without attributes, so that it is none for several processes.
     pub has_no_attributes: bool,
     /// A lock that a thread has unlocked which was not its owner: any thread may be the one that does so.
@@ -167,6 +169,7 @@ impl ObjectState {
             futex_lock: None,
             name: 0,
             is_initialised: false,
+            is_made_here: false,
             is_shared: false,
             may_be_held_elsewhere: false,
             owners: SeenOwners::Own,
@@ -204,6 +207,11 @@ impl ObjectState {
     /// Whether another thread than the one that has it for itself may be the one that releases it.
     pub fn has_no_certain_owner(&self) -> bool {
         self.is_handed_on || self.may_be_handed_on
+    }
+
+    /// Whether it may be one for several processes: it has attributes, or is a semaphore that nobody is known to have initialised.
+    pub fn may_be_for_processes(&self) -> bool {
+        self.has_attributes || self.kind == ObjectKind::Sema && !self.has_no_attributes
     }
 
     /// Its address and its kind, by which it is selected.

@@ -11,11 +11,17 @@ use crate::report::critical_path::{CriticalPath, PathOrigin, PathThread, WaitEnd
 impl Analysis {
     /// Takes the end of a wait: its time limit, or else this waker, if it is known.
     pub fn end_wait(&mut self, place: WaitPlace, now: u64, waker: Option<Waker>) {
-        let how = match waker {
-            _ if place.has_timed_out => WaitEnd::TimedOut,
-            Some(Waker { thread, time, .. }) => WaitEnd::Woken(thread, time),
-            None => WaitEnd::Unknown,
-        };
+        self.end_wait_as(place, now, waker.map(|Waker { thread, time, .. }| WaitEnd::Woken(thread, time)));
+    }
+
+    /// As [`Analysis::end_wait`], where the thread has got a lock, which another process may have had since this waker released it or let
+    /// the thread want it.
+    pub fn end_lock_wait(&mut self, lock: u32, place: WaitPlace, now: u64, waker: Option<Waker>) {
+        self.end_wait_as(place, now, waker.map(|Waker { thread, time, .. }| WaitEnd::Released(thread, time, lock)));
+    }
+
+    fn end_wait_as(&mut self, place: WaitPlace, now: u64, how: Option<WaitEnd>) {
+        let how = if place.has_timed_out { WaitEnd::TimedOut } else { how.unwrap_or(WaitEnd::Unknown) };
         self.activities.end_wait(place.thread, place.entry, now, how);
     }
 
@@ -68,8 +74,9 @@ impl Analysis {
         };
         let origins: Vec<PathOrigin> = self.processes.iter().map(origin).collect();
         let activities = std::mem::take(&mut self.activities);
-        self.critical_paths =
-            CriticalPath::of_all(activities, &threads, &origins, &|object| self.objects.first(object))?;
+        let shown = |object| self.objects.first(object);
+        let hides_holders = |object| self.may_hide_holders(object);
+        self.critical_paths = CriticalPath::of_all(activities, &threads, &origins, &shown, &hides_holders)?;
         Ok(())
     }
 }

@@ -4,8 +4,9 @@
 use std::collections::HashSet;
 
 use super::analysis::Analysis;
+use super::counterparts::Counterparts;
 use super::object_state::{ObjectKind, ObjectState, SeenOwners};
-use super::tables::{OngoingCall, ProgramState};
+use super::tables::{ImageEnd, OngoingCall, ProgramState};
 
 /// Whether an initialisation may make a lock for several processes: it has attributes whose only reason is not the type.
 pub fn may_be_for_processes(kind: ObjectKind, arguments: &[u64; 5]) -> bool {
@@ -85,19 +86,61 @@ impl Analysis {
 
     /// Whether the trace has another process than this one.
     pub fn has_other_processes(&self, process: u32) -> bool {
-        let pid = self.processes[process as usize].pid;
+        self.has_other_processes_than(self.processes[process as usize].pid)
+    }
+
+    fn has_other_processes_than(&self, pid: u32) -> bool {
         self.processes.iter().any(|process| process.pid != pid)
     }
 
     /// Whether another process may have a lock while no thread of its own process has it, so that it is not known whether nobody has. Whoever
-    /// waits for a mutex sees its owner: if none was another process's, none has it, though it has attributes, as those of a JVM.
+    /// waits for a mutex sees its owner: if none was another process's, and no other process of the trace is known to use the lock, none has
+    /// it, though it has attributes, as those of a JVM. Which processes do is known in the end.
     pub fn may_hide_holders(&self, object: u32) -> bool {
         let state = &self.objects[object as usize];
-        match state.owners {
+        let may_be = match state.owners {
             SeenOwners::Own => state.may_be_held_elsewhere && state.kind != ObjectKind::Mutex,
             SeenOwners::Hidden => state.may_be_held_elsewhere,
             SeenOwners::Elsewhere => true,
+        };
+        let pid = self.processes[state.process as usize].pid;
+        may_be || state.kind.is_copied_by_fork() && self.counterparts.may_be_held_elsewhere(pid, state)
+    }
+
+    /// Whether another process of the trace may use an object, which threads of its own process wait for: one that has an object which may
+    /// be that one, or inherits its memory and may use it yet.
+    pub fn may_be_used_elsewhere(&self, object: u32) -> bool {
+        let state = &self.objects[object as usize];
+        let may_be_yet = || state.may_be_for_processes() && self.has_living_relative(state.process);
+        self.counterparts.may_be_used_elsewhere(self.processes[state.process as usize].pid, state) || may_be_yet()
+    }
+
+    /// Whether another process that has memory of a process or of its ancestors has no recorded end.
+    fn has_living_relative(&self, process: u32) -> bool {
+        let first_of = |process: u32| self.line_of(process).last();
+        let is_there =
+            |other: &u32| matches!(self.processes[*other as usize].end, ImageEnd::Unknown | ImageEnd::Running);
+        let mut others = (0..self.processes.len() as u32).filter(|other| *other != process).filter(is_there);
+        let first = first_of(process);
+        others.any(|other| first_of(other) == first)
+    }
+
+    /// Finds which of the objects so far may be one that several processes use.
+    pub fn find_counterparts(&mut self) {
+        self.counterparts = Counterparts::default();
+        let first = self.processes.first().map_or(0, |process| process.pid);
+        if self.has_other_processes_than(first) {
+            for object in self.objects.numbers() {
+                let state = &self.objects[object as usize];
+                self.counterparts.add(self.processes[state.process as usize].pid, state);
+            }
         }
+    }
+
+    /// Takes that a thread of another process had a lock, or one whose calls are not recorded.
+    pub fn note_owner_elsewhere(&mut self, object: u32) {
+        let state = &mut self.objects[object as usize];
+        (state.owners, state.may_be_held_elsewhere) = (SeenOwners::Elsewhere, true);
     }
 
     /// Notes that a wait for a lock began without a call site, if it did: then nothing shows who was its owner.
@@ -106,16 +149,6 @@ impl Analysis {
             let state = &mut self.objects[object as usize];
             state.owners = state.owners.max(SeenOwners::Hidden);
         }
-    }
-
-    /// Whether another process of the trace has objects of a kind.
-    pub fn has_others_with(&self, process: u32, kind: ObjectKind) -> bool {
-        let pid = self.processes[process as usize].pid;
-        let is_others = |object: u32| {
-            let state = &self.objects[object as usize];
-            state.kind == kind && self.processes[state.process as usize].pid != pid
-        };
-        self.has_other_processes(process) && self.objects.numbers().any(is_others)
     }
 
     /// Takes back that nobody held locks that other processes may have had: of some that shows only later.
@@ -157,7 +190,7 @@ mod tests {
     /// LWPs from 20 on are another process's.
     const FORK: [RecordLine; 3] = [(6, 1, "11:1:1", &[0]), (7, 21, "11:2:0", &[1]), (8, 1, "11:1:2", &[20, 0, 0])];
 
-    /// A thread releases a lock at 20, and waits for it from 30 to 50.
+    /// A thread releases a lock at 20, another one at 25, and the first one waits for it from 30 to 50.
     fn waits(lwp: u32, kind: u8) -> Vec<(u64, u32, String, &'static [u64])> {
         let [take, release] = match kind {
             5 => [3, 4],
@@ -170,6 +203,9 @@ mod tests {
             (10, lwp, event(take, 1), &[16]),
             (10, lwp, event(take, 2), free),
             (20, lwp, event(release, 0), &[16, 0, 0, 1]),
+            (22, lwp + 1, event(take, 1), &[16]),
+            (22, lwp + 1, event(take, 2), free),
+            (25, lwp + 1, event(release, 0), &[16, 0, 0, 1]),
             (30, lwp, event(take, 1), &[16]),
             (50, lwp, event(take, 2), result),
         ]
@@ -204,11 +240,12 @@ mod tests {
     #[test]
     fn who_sees_the_owners_of_a_mutex_knows_that_no_other_process_has_it() {
         let initialisation: &[RecordLine] = &[(5, 1, "2:1:0", &[16, 99, 0, 0])];
-        let waits = |entry: &'static [u64]| -> [RecordLine<'static>; 5] {
+        let waits = |entry: &'static [u64]| -> [RecordLine<'static>; 6] {
             [
                 (10, 1, "2:2:1", &[16, 0, 0, 0, 7]),
                 (10, 1, "2:2:2", &[0, 0]),
                 (20, 1, "2:4:0", &[16, 0, 0, 0, 7]),
+                (25, 2, "2:4:0", &[16, 0, 0, 0, 7]),
                 (30, 1, "2:2:1", entry),
                 (50, 1, "2:2:2", &[0, 1]),
             ]
@@ -226,18 +263,22 @@ mod tests {
         let mut analysis = Analysis::new(HashMap::from([(1, Knowledge::default())]), WaitSelection::default());
         waits(1, 2)
             .iter()
+            .filter(|(_, lwp, ..)| *lwp == 1)
             .for_each(|(time, lwp, event, arguments)| analysis.add(&record((*time, *lwp, event, *arguments))));
         analysis.finish(&[]);
         assert!(analysis.objects.iter().all(|object| object.figures.wakers.in_order().is_empty()));
+        let unknown: Vec<u64> = analysis.objects.iter().map(|object| object.figures.unknown).collect();
+        assert_eq!(unknown, [20], "somebody has had the lock whose calls are not recorded");
     }
 
     /// Which is seen later than the first wait.
     #[test]
     fn a_lock_that_a_thread_of_another_process_has_is_shared() {
-        let later = |owner: &'static [u64]| -> [RecordLine<'static>; 4] {
+        let later = |owner: &'static [u64]| -> [RecordLine<'static>; 5] {
             [
                 (60, 1, "2:4:0", &[16, 0, 0]),
                 (65, 2, "1:39:0", &[2, 0, 0, 0]),
+                (66, 2, "2:4:0", &[16, 0, 0]),
                 (70, 1, "2:2:1", owner),
                 (90, 1, "2:2:2", &[0, 1]),
             ]

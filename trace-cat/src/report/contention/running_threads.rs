@@ -1,7 +1,6 @@
 //! Which threads run at the end, and which wait for something that any thread may do.
 
 use super::analysis::Analysis;
-use super::object_state::ObjectKind;
 use super::tables::OngoingCall;
 use super::wait_nodes::{Node, node};
 
@@ -33,12 +32,8 @@ pub fn may_be_woken(analysis: &Analysis, process: u32, call: &OngoingCall) -> bo
 
 /// Whether threads of another process may end such a wait.
 fn is_for_others(analysis: &Analysis, call: &OngoingCall) -> bool {
-    call.object.is_some_and(|object| {
-        let state = &analysis.objects[object as usize];
-        let is_initialised = state.has_attributes || state.has_no_attributes;
-        let may_be = state.has_attributes || state.kind == ObjectKind::Sema && !is_initialised;
-        state.is_shared || may_be && analysis.has_others_with(state.process, state.kind)
-    })
+    call.object
+        .is_some_and(|object| analysis.objects[object as usize].is_shared || analysis.may_be_used_elsewhere(object))
 }
 
 /// Whether a thread of a process may be running. Where recording began late, or not all is recorded, there may be some without a record.

@@ -237,7 +237,7 @@ pub struct OngoingCall {
     /// The time limit of a wait for a condition or a futex as the program gave it, or 0.
     pub time_limit: u64,
     /// The clock of that limit, if the call names one.
-    pub clock: Option<u64>,
+    pub clock: Option<i32>,
     /// The thread that is joined.
     pub joined: Option<u32>,
     /// Its pthread_t: it may have no record yet.

@@ -16,7 +16,7 @@ impl Analysis {
     fn limit_of(&self, thread: u32, call: &OngoingCall) -> Option<u64> {
         let process = &self.processes[self.threads[thread as usize].process as usize];
         let clock = call.clock.or_else(|| self.objects[call.object? as usize].clock).unwrap_or(0);
-        let ahead = match clock as i32 {
+        let ahead = match clock {
             libc::CLOCK_REALTIME => Some(process.knowledge.realtime_ahead),
             libc::CLOCK_MONOTONIC => process.knowledge.monotonic_ahead,
             _ => None,
@@ -30,7 +30,7 @@ impl Analysis {
         let process = self.threads[thread as usize].process;
         let [address, _, clock, rval, _] = record.arguments;
         if let Some(cond) = self.object_at(process, address).filter(|_| rval == 0) {
-            self.objects[cond as usize].clock = Some(clock);
+            self.objects[cond as usize].clock = Some(clock as i32);
         }
     }
 }

@@ -47,7 +47,7 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
             && (analysis.may_be_for_others(object) || waits_for_others.contains(&thread));
         // Who waits for a condition, and does not show that it waits for its mutex, would have one of another process only where there is one.
         let is_idle = call.woken.is_none() && call.needed_mutex().is_some();
-        let is_alone = state.owners != SeenOwners::Elsewhere && !analysis.has_other_processes(state.process);
+        let is_alone = state.owners != SeenOwners::Elsewhere && !analysis.may_be_used_elsewhere(object);
         let may_be_elsewhere = analysis.may_be_elsewhere(object) && !(is_idle && is_alone);
         let is_elsewhere = may_be_shared || may_be_others && may_be_elsewhere;
         let is_left_behind =

@@ -30,6 +30,8 @@ pub enum ActivityKind {
 pub enum WaitEnd {
     /// A thread ended it at a time.
     Woken(u32, u64),
+    /// A thread released this lock at a time, so that the thread got it, or another process did first.
+    Released(u32, u64, u32),
     /// What it waited for had happened before it began.
     Latency,
     /// Its time was over.
@@ -60,7 +62,8 @@ impl Activity {
             ActivityKind::Waiting(WaitEnd::Unknown) => (3, None),
             ActivityKind::Retraction => (4, None),
             ActivityKind::ObservedHold => (6, None),
-            ActivityKind::Waiting(WaitEnd::Woken(thread, time)) => (5, Some((thread, time))),
+            ActivityKind::Waiting(WaitEnd::Woken(thread, time)) => (5, Some((thread, time, None))),
+            ActivityKind::Waiting(WaitEnd::Released(thread, time, lock)) => (7, Some((thread, time, Some(lock)))),
         };
         // One that ended earlier may be logged later, if it is of another thread.
         let ahead = self.until.wrapping_sub(previous) as i64;
@@ -68,9 +71,10 @@ impl Activity {
         push(u64::from(self.thread) << 3 | kind);
         push((ahead << 1 ^ ahead >> 63) as u64);
         push(self.until - self.from);
-        if let Some((thread, time)) = waker {
+        if let Some((thread, time, lock)) = waker {
             push(u64::from(thread));
             push(self.until - time);
+            lock.into_iter().for_each(|lock| push(u64::from(lock)));
         }
         push(self.held);
         push(self.uncertain);
@@ -98,7 +102,8 @@ impl Activity {
             3 => ActivityKind::Waiting(WaitEnd::Unknown),
             4 => ActivityKind::Retraction,
             6 => ActivityKind::ObservedHold,
-            _ => ActivityKind::Waiting(WaitEnd::Woken(take() as u32, until - take())),
+            5 => ActivityKind::Waiting(WaitEnd::Woken(take() as u32, until - take())),
+            _ => ActivityKind::Waiting(WaitEnd::Released(take() as u32, until - take(), take() as u32)),
         };
         let (held, uncertain) = (take(), take());
         for _ in 0..take() {

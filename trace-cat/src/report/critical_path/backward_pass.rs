@@ -80,7 +80,7 @@ impl CriticalPath {
     }
 
     /// Follows the paths of all processes; the numbers of `threads` are those of `activities`. `first` is the object as which an object
-    /// is shown.
+    /// is shown, and `hides_holders` whether it is a lock that other processes may have.
     ///
     /// # Errors
     /// Any failure of the temporary file that has the stretches.
@@ -89,8 +89,10 @@ impl CriticalPath {
         threads: &[PathThread],
         origins: &[PathOrigin],
         first: &dyn Fn(u32) -> u32,
+        hides_holders: &dyn Fn(u32) -> bool,
     ) -> io::Result<Vec<CriticalPath>> {
-        let mut pass = BackwardPass { threads, first, retracted: HashMap::default(), observed: HashMap::default() };
+        let mut pass =
+            BackwardPass { threads, first, hides_holders, retracted: HashMap::default(), observed: HashMap::default() };
         let mut walks: Vec<Walk> = (0..).zip(origins).map(|(process, origin)| Walk::new(process, *origin)).collect();
         walks.iter_mut().for_each(|walk| pass.arrive(walk, walk.origin.thread, walk.origin.end));
         activities.log.read_backwards(&mut |activity, holds| {
@@ -197,6 +199,7 @@ impl Walk {
 struct BackwardPass<'a> {
     threads: &'a [PathThread],
     first: &'a dyn Fn(u32) -> u32,
+    hides_holders: &'a dyn Fn(u32) -> bool,
     /// By thread and object: times that holds had been counted for that ended nobody knows when.
     retracted: HashMap<(u32, u32), Vec<(u64, u64)>, RandomState>,
     /// By thread: holds that only their releases show, as far as stretches of the thread are left in which they may be.
@@ -256,18 +259,26 @@ impl BackwardPass<'_> {
         }
         walk.go_back_unknown(until);
         let how = match kind {
-            ActivityKind::Waiting(WaitEnd::Woken(waker, _)) if !self.is_in_process(waker, walk) => {
+            ActivityKind::Waiting(WaitEnd::Woken(waker, _) | WaitEnd::Released(waker, ..))
+                if !self.is_in_process(waker, walk) =>
+            {
                 ActivityKind::Waiting(WaitEnd::Unknown)
             }
             kind => kind,
         };
-        let (next, start) = match how {
-            ActivityKind::Waiting(WaitEnd::Woken(waker, time)) => (waker, time),
-            _ => (thread, from),
+        let is_by_others = how != kind;
+        let (how, next, start) = match how {
+            ActivityKind::Waiting(WaitEnd::Woken(waker, time)) => (how, waker, time),
+            ActivityKind::Waiting(WaitEnd::Released(releaser, time, lock)) => {
+                let end = if (self.hides_holders)(lock) { WaitEnd::Unknown } else { WaitEnd::Latency };
+                let (next, start) = if time > from { (releaser, time) } else { (thread, from) };
+                (ActivityKind::Waiting(end), next, start)
+            }
+            _ => (how, thread, from),
         };
         let unknown_before = walk.shares.unknown;
         self.add_stretch(walk, activity, how, start, holds);
-        if how != kind {
+        if is_by_others {
             walk.shares.by_others += walk.shares.unknown - unknown_before;
         }
         self.arrive(walk, next, start);
