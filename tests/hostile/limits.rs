@@ -1,7 +1,7 @@
 //! Resource limits, set before the program begins or lowered by itself.
 
 use super::super::harness::{CommandOutput, TestDirectory};
-use super::{DONE, assert_complete, complains_once, steps, traced_steps};
+use super::{DONE, assert_complete, complains_once, privileged, steps, traced_steps, words};
 
 /// `steps` under limits that prlimit sets. Its output goes nowhere: it must not meet the limit itself.
 pub fn limited(test: &TestDirectory, limit: &str, arguments: &str) -> CommandOutput {
@@ -38,4 +38,18 @@ fn no_memory_at_all() {
     let test = TestDirectory::new("as-first");
     let output = traced_steps(&test, "as 0 pairs 100 threads 4 3000 pairs 100").noise_expected().run();
     complains_once(&output, "Cannot allocate memory");
+}
+
+/// Buffers for children that a program makes before it changes its root are not worth the memory that it needs itself.
+#[test]
+fn reserves_leave_the_program_its_memory() {
+    for arguments in ["pairs 100 as 40000000 chroot / map 30000000", "pairs 100 lock all chroot / locked 20000"] {
+        let test = TestDirectory::new("reserves");
+        if !privileged(&test) {
+            return;
+        }
+        test.native(steps()).args(words(arguments)).run().exited(DONE);
+        traced_steps(&test, arguments).run().exited(DONE);
+        assert_complete(&test, 300);
+    }
 }

@@ -62,7 +62,7 @@ fn install(filter: *const sock_fprog, is_done: impl Fn(c_long) -> bool, call_nex
         // No memory: the filter may forbid anything.
         Err(_) => return mute(is_done, call_next),
     };
-    if filter.kills_for_writing() && is_recording() {
+    if filter.kills_for_recording() && is_recording() {
         recorder::slot_or_claim(0, clock::now_fenced(), &[]);
     }
     // A vfork child makes no files.

@@ -50,7 +50,8 @@ pub fn grow_for_sandbox() {
     }
     let process = WorkingProcess::current();
     let generation = process_state::generation();
-    let slots = (HOLES_SIZE / slot_layout().slot_size()).clamp(2, HOLES_MAX);
+    let most = HOLES_SIZE.min(sys::reserve_limit());
+    let slots = (most / slot_layout().slot_size()).clamp(2, HOLES_MAX);
     let (at, length) = next_range(generation, slots as u32);
     let map_sparse = || {
         process.check()?;

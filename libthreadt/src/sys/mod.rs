@@ -35,6 +35,7 @@ mod pool;
 pub mod preloaded;
 mod process;
 mod process_name;
+mod reserve_limit;
 pub mod seccomp;
 mod seccomp_filter;
 mod signals;
@@ -78,6 +79,7 @@ pub use process::{
     thread_name, user_id, user_ids,
 };
 pub use process_name::process_name;
+pub use reserve_limit::reserve_limit;
 pub use signals::BlockedSignals;
 pub use stat_line::stat_field;
 pub use time::{UnknownClockError, clock_gettime, read_pair, read_timespec, sleep, wait, wall_clock_error};

@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_filter_that_is_not_in_memory_is_not_copied() {
-        let copy = |program: *const sock_fprog| copy_filter(program, false).map(Filter::kills_for_writing);
+        let copy = |program: *const sock_fprog| copy_filter(program, false).map(Filter::kills_for_recording);
         assert_eq!(copy(core::ptr::null()), Err(Errno(libc::EFAULT)));
         assert_eq!(copy(core::ptr::without_provenance(8)), Err(Errno(libc::EFAULT)));
         let filter = sock_fprog { len: 9, filter: core::ptr::without_provenance_mut(4096) };

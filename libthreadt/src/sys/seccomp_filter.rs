@@ -79,11 +79,11 @@ impl Filter {
         !instructions.is_empty() && !lets_live(run(instructions, data))
     }
 
-    /// Whether files can no longer be written under the filter.
-    pub fn kills_for_writing(&self) -> bool {
-        [libc::SYS_openat, libc::SYS_fstat, libc::SYS_pwrite64, libc::SYS_close]
-            .iter()
-            .any(|number| self.kills(&call_data(*number, &LATER)))
+    /// Whether a thread under the filter can no longer begin to record, or write files.
+    pub fn kills_for_recording(&self) -> bool {
+        let needed = [libc::SYS_openat, libc::SYS_fstat, libc::SYS_pwrite64, libc::SYS_close];
+        let mut needed = needed.into_iter().chain([libc::SYS_getpid, libc::SYS_gettid]);
+        needed.any(|number| self.kills(&call_data(number, &LATER)))
     }
 
     /// Whether a process under the filter may be unable to make the files of a trace.

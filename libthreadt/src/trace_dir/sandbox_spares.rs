@@ -20,7 +20,7 @@ use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::path::{self, PATH_MAX};
-use crate::sys::{Errno, Fd, Hold, SetOnce, parent_id, unmap};
+use crate::sys::{Errno, Fd, Hold, SetOnce, parent_id, reserve_limit, unmap};
 
 /// A trbuf that nobody had claimed when this process last tried; a null address if there is none here.
 struct Spare {
@@ -28,7 +28,7 @@ struct Spare {
     number: AtomicU8,
 }
 
-/// How many trbufs are made.
+/// How many trbufs are made, unless memory is short.
 const COUNT: usize = 15;
 /// Bytes of slots that each has at most, unless two need more; and how many slots at most.
 const SLOTS_SIZE: usize = 6 << 20;
@@ -86,7 +86,7 @@ pub fn make() {
             let _ = identity::boot_id();
             MAKER.store(process_state::id().into(), Relaxed);
             PROCESS.has_made_spares.store(1, Relaxed);
-            for spare in &SPARES {
+            for spare in SPARES.iter().take(reserve_limit() / size()) {
                 let Some((base, number)) = make_next(&mut scratch.path, &mut numbers, size()) else { break };
                 spare.number.store(number, Relaxed);
                 spare.base.store(base, Release);

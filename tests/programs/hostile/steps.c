@@ -4,6 +4,9 @@
 //   thread N         the same in a thread that is joined
 //   threads T N      the same in T threads at once, each with a mutex of its own
 //   nofile N, fsize N, as N    lowers a limit; `as` to what the process has now and N bytes more
+//   map N            maps N bytes and unmaps them
+//   lock all         locks all memory, also what is mapped later, if that is allowed
+//   locked KIB       fails if more is locked
 //   chdir DIR, chroot DIR, setuid UID, seteuid UID
 //   run COMMAND      by the shell, without the library
 //   deny             a seccomp filter: every further open fails with EPERM
@@ -36,6 +39,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -82,6 +86,17 @@ static void limit_memory(long more) {
     CHECK(file && fscanf(file, "%ld", &pages) == 1);
     fclose(file);
     limit(RLIMIT_AS, pages * 4096 + more);
+}
+
+static long locked_memory(void) {
+    char line[256];
+    long locked = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    CHECK(file);
+    while (fgets(line, sizeof line, file))
+        sscanf(line, "VmLck: %ld", &locked);
+    fclose(file);
+    return locked;
 }
 
 static void deny_open(void) {
@@ -276,7 +291,15 @@ int main(int argc, char **argv) {
             limit(RLIMIT_FSIZE, number);
         else if (strcmp(step, "as") == 0)
             limit_memory(number);
-        else if (strcmp(step, "chdir") == 0)
+        else if (strcmp(step, "map") == 0) {
+            void *memory = mmap(NULL, number, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            CHECK(memory != MAP_FAILED && munmap(memory, number) == 0);
+        } else if (strcmp(step, "lock") == 0) {
+            if (mlockall(MCL_CURRENT | MCL_FUTURE))
+                CHECK(errno == EPERM || errno == ENOMEM);
+        } else if (strcmp(step, "locked") == 0) {
+            CHECK(locked_memory() <= number);
+        } else if (strcmp(step, "chdir") == 0)
             CHECK(chdir(value) == 0);
         else if (strcmp(step, "chroot") == 0)
             CHECK(chroot(value) == 0);
