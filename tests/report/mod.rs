@@ -251,10 +251,14 @@ fn a_program_is_recorded_and_reported_in_one_step() {
     // All that is new is of this run, also what no process shows to be: the shell is not recorded.
     let only = program.path().file_name().unwrap();
     let twice = ["sh", "-c", "\"$0\" waits 5; \"$0\" waits 5; exit 7", known];
-    for _ in 0..2 {
+    for only_these in ["", "--run 3,4 "] {
         let run = test.native(trace_cat()).args(["run", "-d", "new", "--report", "--only"]);
         let output = run.arg(only).arg("--").args(twice).run();
         let text = output.exited(7).stderr_text();
         assert!(text.contains(", programs 2, "), "{text}");
+        assert!(text.contains(&format!("; for a report: trace-cat report {only_these}new\n")), "{text}");
+        assert!(text.contains(&format!("\n  trace-cat report --by pair {only_these}new\n")), "{text}");
+        let report = test.native(trace_cat()).arg("report").args(only_these.split_whitespace()).arg("new").run();
+        assert!(report.success().stdout_text().contains(", programs 2, "), "{report:?}");
     }
 }

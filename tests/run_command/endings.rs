@@ -111,7 +111,7 @@ fn the_summary_names_the_trace_and_how_to_read_it() {
     let text = output.stderr_text();
     assert!(
         text.contains(" of records; an earlier trace is there too\n")
-            && text.contains("trace-cat --last -F text trace; for a report: trace-cat report --last trace\n"),
+            && text.contains("trace-cat --run 2 -F text trace; for a report: trace-cat report --run 2 trace\n"),
         "{text}"
     );
 }

@@ -9,7 +9,7 @@ use super::sandbox::prepare_for_sandbox;
 use crate::first_use::{initialise, is_recording};
 use crate::process_state;
 use crate::storage::thread_local;
-use crate::sys::{Errno, seccomp, thread_word, user_dispatch};
+use crate::sys::{Errno, process_id, seccomp, thread_word, user_dispatch};
 use crate::trace_dir::sandbox_spares;
 use crate::{clock, recorder};
 
@@ -55,8 +55,8 @@ pub fn restrict(restriction: Restriction, call_next: impl Fn() -> c_long) -> c_l
 /// Installs a filter. System calls for which it kills are not made any more; where no file can be opened under it, the
 /// records stay in the thread's slot until that is full. `is_done` judges what `call_next` returns.
 fn install(filter: *const sock_fprog, is_done: impl Fn(c_long) -> bool, call_next: impl Fn() -> c_long) -> c_long {
-    let is_guest = process_state::is_vfork_child();
-    let filter = match seccomp::copy_filter(filter, is_guest) {
+    let guest = process_state::is_vfork_child().then(process_id);
+    let filter = match seccomp::copy_filter(filter, guest) {
         Ok(filter) => filter,
         Err(Errno(libc::EFAULT)) => return call_next(),
         // No memory: the filter may forbid anything.
@@ -66,7 +66,7 @@ fn install(filter: *const sock_fprog, is_done: impl Fn(c_long) -> bool, call_nex
         recorder::slot_or_claim(0, clock::now_fenced(), &[]);
     }
     // A vfork child makes no files.
-    if filter.refuses_files() && !is_guest {
+    if filter.refuses_files() && guest.is_none() {
         prepare_for_sandbox();
         if process_state::sandboxed().is_some() {
             sandbox_spares::give_up();

@@ -3,18 +3,11 @@
 //! libc's own functions set errno, are cancellation points and may be interposed; none of that may happen to the host
 //! because of this library.
 
-use core::arch::asm;
-use core::ffi::c_int;
 use core::mem::MaybeUninit;
 
+use super::unasked_call::call_unasked;
+pub use super::unasked_call::{Errno, Result};
 use super::{seccomp_filter, thread_word, user_dispatch};
-
-/// A positive errno value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Errno(pub c_int);
-
-/// What a system call returned, or the errno of the first one that failed.
-pub type Result<T = ()> = core::result::Result<T, Errno>;
 
 /// Makes the system call `number`. Arguments that are not given are 0. In a thread that the kernel would kill for it, or that
 /// would get a SIGSYS, the call fails with `EPERM`.
@@ -44,26 +37,6 @@ fn is_filtered() -> bool {
     // SAFETY: the call takes no pointer.
     seccomp_filter::would_kill(libc::SYS_prctl, &question)
         || unsafe { call_unasked(libc::SYS_prctl, question) } != Ok(0)
-}
-
-/// As [`call`], whatever the kernel does with the thread.
-///
-/// # Safety
-/// As for [`call`].
-#[inline]
-pub unsafe fn call_unasked(number: libc::c_long, [a, b, c, d, e, f]: [usize; 6]) -> Result<usize> {
-    let result: isize;
-    // SAFETY: the x86-64 convention: rcx and r11 are clobbered, everything else but rax is kept.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => result,
-            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
-            out("rcx") _, out("r11") _,
-            options(nostack),
-        );
-    }
-    if (-4095..0).contains(&result) { Err(Errno(-result as c_int)) } else { Ok(result as usize) }
 }
 
 /// The struct that a system call fills. `make_call` gets the struct's address.

@@ -46,6 +46,7 @@ mod stat_line;
 mod thread_progress;
 pub mod thread_word;
 mod time;
+mod unasked_call;
 pub mod unwind_sections;
 pub mod user_dispatch;
 

@@ -6,7 +6,6 @@ use libc::sock_fprog;
 
 use super::call::{Errno, Result, call};
 use super::memory::{copy_memory, map_anonymous};
-use super::process_id;
 use super::seccomp_filter::{Filter, left_by_guest};
 
 /// A filter was in force when the program began, as it always is in a container.
@@ -29,19 +28,19 @@ pub fn has_filter() -> bool {
     mode != Ok(0)
 }
 
-/// Copies a filter that the program is about to install, `for_guest`: a vfork child, for itself. `EFAULT` if it is not where the
+/// Copies a filter that the program is about to install; `guest` is the PID of a vfork child that does so for itself. `EFAULT` if it is not where the
 /// program says: the kernel will find the same.
-pub fn copy_filter(program: *const sock_fprog, for_guest: bool) -> Result<&'static Filter> {
+pub fn copy_filter(program: *const sock_fprog, guest: Option<u32>) -> Result<&'static Filter> {
     let mut header = sock_fprog { len: 0, filter: core::ptr::null_mut() };
     copy_from_host((&raw mut header).cast(), program.cast(), size_of::<sock_fprog>())?;
     let length = Filter::size(header.len.into());
-    let filter = match for_guest.then(|| left_by_guest(header.len)).flatten() {
+    let filter = match guest.and_then(|_| left_by_guest(header.len)) {
         Some(filter) => filter,
         // SAFETY: fresh memory, which is never unmapped.
         None => unsafe { Filter::at(map_anonymous(length)?, header.len) },
     };
     copy_from_host(filter.first_instruction().cast(), header.filter.cast(), length - Filter::size(0))?;
-    filter.begin(header.len, for_guest.then(process_id));
+    filter.begin(header.len, guest);
     Ok(filter)
 }
 
@@ -71,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_filter_that_is_not_in_memory_is_not_copied() {
-        let copy = |program: *const sock_fprog| copy_filter(program, false).map(Filter::kills_for_recording);
+        let copy = |program: *const sock_fprog| copy_filter(program, None).map(Filter::kills_for_recording);
         assert_eq!(copy(core::ptr::null()), Err(Errno(libc::EFAULT)));
         assert_eq!(copy(core::ptr::without_provenance(8)), Err(Errno(libc::EFAULT)));
         let filter = sock_fprog { len: 9, filter: core::ptr::without_provenance_mut(4096) };

@@ -10,8 +10,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
 
 use libc::sock_filter;
 
-use super::call::call_unasked;
 use super::thread_word::thread_pointer;
+use super::unasked_call::call_unasked;
 
 /// What a filter decides on: the kernel's `struct seccomp_data` as words of 32 bits.
 type CallData = [u32; 16];

@@ -94,20 +94,13 @@ impl Cli {
     /// Reports on the trace of a program in a directory; `None` if nothing was recorded. Returns the exit status, if it is not the
     /// program's, which `succeeded` or not.
     fn report_run(&self, run: &RunOptions, trace: Option<NewTrace>, succeeded: bool) -> Option<u8> {
-        let Some(NewTrace { directory, new_files }) = trace else {
+        let Some(NewTrace { directory, runs }) = trace else {
             let unknown = run.fail_if.first()?;
             self.print_failure(format_args!("--fail-if '{}': not known: nothing was recorded", unknown.text));
             return Some(2);
         };
         let (output, fail_if) = (run.report.clone().filter(|path| path != "-"), run.fail_if.clone());
-        let options = ReportOptions {
-            paths: vec![directory],
-            last: new_files.is_some(),
-            new_files: new_files.unwrap_or_default(),
-            output,
-            fail_if,
-            ..ReportOptions::default()
-        };
+        let options = ReportOptions { paths: vec![directory], runs, output, fail_if, ..ReportOptions::default() };
         let outcome = report::report_run(&options, &self.diagnostics);
         match outcome.and_then(|outcome| self.found(outcome.is_exceeded, outcome)) {
             Ok(is_exceeded) => is_exceeded.then_some(FINDING),

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use super::analysis_inputs::{AnalysisInputs, for_each_batch, output_name};
 use super::print::selected_paths;
 use crate::merge::{Merge, MergeLimits};
-use crate::options::{CommandError, FailCondition, Options, ReportObject, ReportOptions};
+use crate::options::{CommandError, FailCondition, Options, ReportObject, ReportOptions, RunChoice};
 use crate::output::destination::Output;
 use crate::report::contention::{
     Analysis, AnalysisParts, ContentionShares, Moment, NumericRecord, WaitGraph, WaitSelection,
@@ -79,7 +79,7 @@ fn report_with(
     let mut view = trace.view(&symbols);
     if let Some(old) = &options.against {
         let paths = vec![old.clone()];
-        let options = ReportOptions { paths, last: false, run: None, all_runs: false, ..options.clone() };
+        let options = ReportOptions { paths, runs: RunChoice::default(), ..options.clone() };
         let Some(old) = read(&options, AnalysisParts::COMPARED)? else { return Ok(ReportOutcome::default()) };
         view.compare_with(&old.view(&symbols));
     }
@@ -150,9 +150,8 @@ impl AnalysedTrace {
         symbols: &Symbolizer,
         diagnostics: &Diagnostics,
     ) -> Result<Option<AnalysedTrace>, CommandError> {
-        let ReportOptions { last, run, all_runs, ref new_files, .. } = *options;
-        let new_files = new_files.clone();
-        let named = Options { paths: options.paths.clone(), last, run, all_runs, new_files, ..Options::default() };
+        let ReportOptions { paths, runs, .. } = options.clone();
+        let named = Options { paths, runs, ..Options::default() };
         let paths = selected_paths(&named, &runs::find_runs(&named.paths), diagnostics)?;
         let output = options.output.as_deref();
         let Some(trace) = AnalysisInputs::collect(&paths, output, diagnostics)? else { return Ok(None) };

@@ -54,7 +54,7 @@ impl<'a> Follower<'a> {
             watches.extend(outer.subdirectories());
             at += 1;
         }
-        let paths = if options.last {
+        let paths = if options.runs.last {
             // Existing files of other runs are not followed.
             watches.iter_mut().for_each(|watch| drop(watch.read_changes()));
             runs::find_runs(&options.paths).last().map_or(options.paths.clone(), runs::ProgramRun::paths)

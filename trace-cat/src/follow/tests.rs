@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use spec::buffer::{Header, SLOTS_OFFSET};
 
 use super::*;
-use crate::options::{Following, Printing};
+use crate::options::{Following, Printing, RunChoice};
 use crate::support::diagnostics::tests::recorded_diagnostics;
 use crate::testing::test_trace::{TRBUF, TestTrace, record};
 use crate::testing::trbuf_image::TrbufImage;
@@ -31,8 +31,7 @@ impl FollowFixture {
 
     pub(super) fn options(&self) -> Options {
         let printing = Printing { output: Some(self.journal.path().to_owned()), ..Printing::default() };
-        let mut options = Options::newest_of(self.trace.path(""), printing);
-        options.last = false;
+        let mut options = Options::records_of(self.trace.path(""), RunChoice::default(), printing);
         options.following = Following { follow: true, until_exit: true, ..Following::default() };
         // The journal has all records. Nothing is printed to the standard output of the test.
         options.selection.head = Some(0);

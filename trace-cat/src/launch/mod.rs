@@ -15,12 +15,12 @@ mod refusal;
 mod summary;
 mod trace_directory;
 
-use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::options::{Options, Printing, Recording, RunOptions};
+use crate::options::{Options, Printing, Recording, RunChoice, RunOptions};
+use crate::report::runs;
 use crate::support::diagnostics::{Diagnostics, reason};
 use child_process::ProgramEnd;
 use new_files::{NewFiles, TraceFiles};
@@ -31,8 +31,8 @@ use refusal::{CANNOT_EXECUTE, NOT_FOUND, Refusal};
 /// The trace of a program that was run.
 pub struct NewTrace {
     pub directory: PathBuf,
-    /// Its files, if the directory had a trace before. Else all that is there is this one's.
-    pub new_files: Option<HashSet<PathBuf>>,
+    /// Its runs, if the directory had a trace before. Else all that is there is this one's.
+    pub runs: RunChoice,
 }
 
 /// Runs the program, and returns the exit status that trace-cat has to end with; if a signal ended the program, the same
@@ -94,16 +94,18 @@ fn record(
     })?;
     let after = TraceFiles::of(&directory);
     let new = NewFiles::since(&before, &after, &options.recording);
-    let new_files = before.has_trace().then(|| after.changed_since(&before).cloned().collect::<HashSet<PathBuf>>());
-    summary::report(options, &directory, &before, &new, diagnostics);
+    let runs = match before.has_trace() {
+        true => RunChoice::of(runs::numbers_with(&directory, &after.changed_since(&before).collect())),
+        false => RunChoice::default(),
+    };
+    summary::report(options, &directory, &runs, &new, diagnostics);
     if let Some(output) = &options.output {
         let merged = if new.processes == 0 {
             discard_earlier(output, diagnostics);
             false
         } else {
             let printing = Printing { format: options.format, output: Some(output.clone()), ..Printing::default() };
-            let options = Options::newest_of(directory.clone(), printing);
-            merge(Options { last: new_files.is_some(), new_files: new_files.clone().unwrap_or_default(), ..options })
+            merge(Options::records_of(directory.clone(), runs.clone(), printing))
         };
         if merged {
             summary::report_merged(output, options.format, &directory, diagnostics);
@@ -112,7 +114,7 @@ fn record(
         }
     }
     if options.report.is_some() {
-        let trace = NewTrace { directory, new_files };
+        let trace = NewTrace { directory, runs };
         let status = report((new.processes > 0).then_some(trace), ended == ProgramEnd::Status(0));
         ended = status.map_or(ended, ProgramEnd::Status);
     }

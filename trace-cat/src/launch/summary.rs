@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use indicatif::DecimalBytes;
 use rustix::process::geteuid;
 
-use super::new_files::{NewFiles, TraceFiles};
-use crate::options::{OutputFormat, RunOptions};
+use super::new_files::NewFiles;
+use crate::options::{OutputFormat, RunChoice, RunOptions};
 use crate::support::diagnostics::Diagnostics;
 use crate::support::shell::quoted;
 use crate::trace::file_names::is_subdirectory;
 
 /// Reports where the trace is and how to read it, or why there may be none.
-pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: &NewFiles, diagnostics: &Diagnostics) {
+/// `runs` are the new ones, if an earlier trace is there.
+pub fn report(options: &RunOptions, directory: &Path, runs: &RunChoice, new: &NewFiles, diagnostics: &Diagnostics) {
     let place = directory.display();
     let NewFiles { processes, files, bytes, lost, running, killed, hindered, by_purpose } = *new;
     if lost > 0 {
@@ -30,7 +31,7 @@ pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: 
         return diagnostics.report_note(place, format_args!("nothing was recorded: {why}"));
     }
     let [processes, files] = [count(processes, "process", "processes"), count(files, "file", "files")];
-    let earlier = if before.has_trace() { "; an earlier trace is there too" } else { "" };
+    let earlier = if runs.run_numbers.is_empty() { "" } else { "; an earlier trace is there too" };
     let size = DecimalBytes(bytes);
     diagnostics.report_note(&place, format_args!("{processes}, {files}, {size} of records{earlier}"));
     for (number, one, more) in [
@@ -46,10 +47,9 @@ pub fn report(options: &RunOptions, directory: &Path, before: &TraceFiles, new: 
         diagnostics.report_note("what --for would write", sizes.describe(&options.recording));
     }
     if options.output.is_none() {
-        let newest = if before.has_trace() { "--last " } else { "" };
-        let directory = quoted(directory);
+        let (only, directory) = (runs.option(), quoted(directory));
         let what =
-            format_args!("trace-cat {newest}-F text {directory}; for a report: trace-cat report {newest}{directory}");
+            format_args!("trace-cat {only}-F text {directory}; for a report: trace-cat report {only}{directory}");
         diagnostics.report_note("to read it", what);
     }
 }

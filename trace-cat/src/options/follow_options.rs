@@ -16,7 +16,7 @@ pub struct Following {
     /// go to the standard output, and FILE is a journal of all records, which trace-cat can read. A call that --blocked,
     /// --longer or --object selects by its return record is printed when the call returns. -F perfetto and -F chrome write a
     /// timeline that viewers can open at any moment; in -F perfetto a wait or hold that goes on has begun. The processes are not slowed down. Example: --follow -F text --tail 20 -e mutex:cond trace
-    #[arg(short = 'f', long, conflicts_with_all = ["Arrangement", "stat", "recover"])]
+    #[arg(short = 'f', long, conflicts_with_all = ["Arrangement", "stat", "recover", "run_numbers", "all_runs"])]
     pub follow: bool,
 
     /// How long a record waits for earlier ones of other threads

@@ -14,11 +14,11 @@ mod nearest_name;
 mod open_command;
 mod output_options;
 mod report_command;
+mod run_choice;
 mod run_command;
 mod selection;
 mod time_point;
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -34,6 +34,7 @@ pub use format_list::format_list;
 pub use open_command::OpenOptions;
 pub use output_options::{ColorChoice, OutputFormat, Printing, TimeStyle};
 pub use report_command::{ReportFormat, ReportObject, ReportOptions, ReportTable};
+pub use run_choice::RunChoice;
 pub use run_command::{FLIGHT_RING, Purpose, Recording, RecordingLevel, RunOptions, is_unnoticed};
 pub use selection::Selection;
 pub use time_point::TimePoint;
@@ -110,30 +111,8 @@ pub struct Options {
     #[command(flatten)]
     pub following: Following,
 
-    /// Read only the newest run
-    ///
-    /// A run is a program and the processes that it started. If a directory holds several runs, a message on standard error
-    /// reports that. Example: trace-cat --last -F text trace
-    #[arg(long, help_heading = "Which records", conflicts_with = "recover")]
-    pub last: bool,
-
-    /// The files that a program has just made: with `last` the runs are read that have any of these.
-    #[arg(skip)]
-    pub new_files: HashSet<PathBuf>,
-
-    /// Read only the run with this number: 1 is the oldest
-    ///
-    /// The runs of a directory and their numbers are in --stat. Files that were renamed (old.*), because a later process had
-    /// the same number, are read with the run that they belong to. Example: trace-cat --run 1 -F text trace
-    #[arg(long, value_name = "N", help_heading = "Which records", conflicts_with_all = ["last", "follow", "recover"])]
-    pub run: Option<usize>,
-
-    /// Read all runs, renamed files (old.*) included
-    ///
-    /// Without this, a directory's renamed files are left out, and a message reports how many there are. Records of different
-    /// processes with one process ID, as in containers, are told apart only by --run. Example: trace-cat --all-runs trace
-    #[arg(long, help_heading = "Which records", conflicts_with_all = ["last", "run", "follow", "recover"])]
-    pub all_runs: bool,
+    #[command(flatten)]
+    pub runs: RunChoice,
 
     /// Count what is in the trace instead of printing it
     ///
@@ -151,7 +130,7 @@ pub struct Options {
     /// of several hosts that are read together are merged by these corrected times. -F json makes one document. Example:
     /// trace-cat --hosts alpha/ beta/
     #[arg(long, help_heading = "Instead of printing",
-        conflicts_with_all = ["Selection", "Arrangement", "Following", "calls", "stack", "time", "color", "stat", "recover", "last", "run", "all_runs"])]
+        conflicts_with_all = ["Selection", "Arrangement", "Following", "calls", "stack", "time", "color", "stat", "recover", "RunChoice"])]
     pub hosts: bool,
 
     /// Write what dead processes left in their trbufs to the record files
@@ -160,7 +139,7 @@ pub struct Options {
     /// and removed. A PATH is a directory, whose subdirectories ns* and renamed trbufs (old.*) are included, or a trbuf. A line is printed for each
     /// trbuf. The recovery may be interrupted and run again at any time. The trbufs of running processes are not changed.
     /// Example: trace-cat --recover trace
-    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Selection", "Arrangement", "Printing"])]
+    #[arg(long, help_heading = "Instead of printing", conflicts_with_all = ["Selection", "Arrangement", "Printing", "RunChoice"])]
     pub recover: bool,
 }
 
@@ -247,9 +226,9 @@ impl Options {
         Ok(())
     }
 
-    /// Options that print all records of the newest run in a directory.
-    pub fn newest_of(directory: PathBuf, printing: Printing) -> Options {
-        Options { paths: vec![directory], printing, last: true, ..Options::default() }
+    /// Options that print all records of these runs in a directory.
+    pub fn records_of(directory: PathBuf, runs: RunChoice, printing: Printing) -> Options {
+        Options { paths: vec![directory], printing, runs, ..Options::default() }
     }
 }
 
@@ -285,8 +264,8 @@ impl Task {
             Some(Command::Open(mut open)) => {
                 add_directory(&mut open.paths);
                 let printing = open.printing();
-                let OpenOptions { paths, selection, last, run, all_runs, .. } = open;
-                let mut options = Options { paths, selection, printing, last, run, all_runs, ..Options::default() };
+                let OpenOptions { paths, selection, runs, .. } = open;
+                let mut options = Options { paths, selection, printing, runs, ..Options::default() };
                 options.selection.resolve().map_err(|what| usage_error(&["open"], what))?;
                 options.check_timeline(false).map_err(|what| usage_error(&["open"], what))?;
                 return Ok(Task::Open(options));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 
 use super::output_options::{OutputFormat, Printing};
+use super::run_choice::RunChoice;
 use super::selection::Selection;
 
 /// Write a timeline of a trace for the Perfetto UI, and print how to see it
@@ -24,17 +25,8 @@ pub struct OpenOptions {
     #[command(flatten)]
     pub selection: Selection,
 
-    /// Read only the newest run
-    #[arg(long, help_heading = "Which records")]
-    pub last: bool,
-
-    /// Read only the run with this number: 1 is the oldest (see trace-cat --stat)
-    #[arg(long, value_name = "N", help_heading = "Which records", conflicts_with = "last")]
-    pub run: Option<usize>,
-
-    /// Read all runs, renamed files (old.*) included
-    #[arg(long, help_heading = "Which records", conflicts_with_all = ["last", "run"])]
-    pub all_runs: bool,
+    #[command(flatten)]
+    pub runs: RunChoice,
 }
 
 impl OpenOptions {

@@ -1,6 +1,5 @@
 //! `trace-cat report`.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -9,6 +8,7 @@ use spec::EventSet;
 use super::command_error::CommandError;
 use super::event_list::event_set;
 use super::fail_condition::FailCondition;
+use super::run_choice::RunChoice;
 use super::selection::address;
 use super::time_point::TimePoint;
 
@@ -138,21 +138,8 @@ pub struct ReportOptions {
     #[arg(long, value_name = "TIME", value_parser = TimePoint::parse, allow_hyphen_values = true, help_heading = "Which waits")]
     pub at: Option<TimePoint>,
 
-    /// Read only the newest run
-    #[arg(long, help_heading = "Which records")]
-    pub last: bool,
-
-    /// The files that a program has just made: with `last` the runs are read that have any of these.
-    #[arg(skip)]
-    pub new_files: HashSet<PathBuf>,
-
-    /// Read only the run with this number: 1 is the oldest (see trace-cat --stat)
-    #[arg(long, value_name = "N", help_heading = "Which records", conflicts_with = "last")]
-    pub run: Option<usize>,
-
-    /// Read all runs, renamed files (old.*) included
-    #[arg(long, help_heading = "Which records", conflicts_with_all = ["last", "run"])]
-    pub all_runs: bool,
+    #[command(flatten)]
+    pub runs: RunChoice,
 }
 
 impl ReportOptions {

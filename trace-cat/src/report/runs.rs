@@ -52,6 +52,13 @@ pub fn run_lines(runs: &[ProgramRun]) -> String {
     runs.iter().enumerate().map(line).collect()
 }
 
+/// The numbers of the runs in a directory that have any of these files.
+pub fn numbers_with(directory: &Path, files: &HashSet<&PathBuf>) -> Vec<usize> {
+    let runs = find_runs(&[directory.to_owned()]);
+    let has_one = |run: &ProgramRun| run.paths().iter().any(|path| files.contains(path));
+    runs.iter().zip(1..).filter(|(run, _)| has_one(run)).map(|(_, number)| number).collect()
+}
+
 /// The process IDs that more than one of these processes has, and how many more: records do not tell them apart.
 pub fn shared_numbers<'a>(processes: impl Iterator<Item = &'a ProcessInfo>) -> BTreeMap<u32, usize> {
     let mut by_pid: BTreeMap<u32, HashSet<_>> = BTreeMap::new();

@@ -155,8 +155,9 @@ fn several_runs_are_reported_and_the_last_can_be_selected() {
     assert_output(&run(trace.path(), &["--last"]), 0, &later, "");
     // With files as arguments, runs do not matter.
     assert_output(&run(trace.path(), &["tr.0000001.002", "tr.0000009.003"]), 0, &format!("{FIRST}{later}"), "");
-    for (number, records) in [("1", format!("{FIRST}{SECOND}")), ("2", later)] {
-        assert_output(&run(trace.path(), &["--run", number]), 0, &records, "");
+    let (first, all) = (format!("{FIRST}{SECOND}"), format!("{FIRST}{SECOND}{later}"));
+    for (numbers, records) in [("1", first), ("2", later), ("2,1,1", all)] {
+        assert_output(&run(trace.path(), &["--run", numbers]), 0, &records, "");
     }
     let message = "trace-cat: there is no run 3, but 2 (--stat lists several)";
     let output = run(trace.path(), &["--run", "3"]);
@@ -199,6 +200,7 @@ fn stat_counts_what_is_selected() {
     assert_eq!(lines(&["--stat"]), ["records    3, 0 lost", "processes  2, 3 threads", "runs       2"]);
     assert_eq!(lines(&["--stat", "-e", "mutex_lock"])[..2], ["records    1, 0 lost", "processes  1, 1 threads"]);
     assert_eq!(lines(&["--stat", "--last"]), ["records    1, 0 lost", "processes  1, 1 threads", "runs       1"]);
+    assert_eq!(lines(&["--stat", "--run", "1,2"])[2], "runs       2");
     for format in ["-Fcsv", "--recover", "--time=abs"] {
         assert_eq!(run(trace.path(), &["--stat", format]).status.code(), Some(2), "{format}");
     }

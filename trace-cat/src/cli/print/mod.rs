@@ -14,7 +14,7 @@ mod concurrent_stage;
 mod line_choice;
 mod sequential_stage;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -131,27 +131,31 @@ pub fn selected_paths(
     let renamed = runs::renamed_paths(runs);
     let shared: usize = shared_numbers(options, runs).values().sum();
     if let Some(newest) = runs.last().filter(|_| shared > 0) {
-        let hint =
-            if options.all_runs { "--run counts each for itself" } else { "only their files tell them apart (ns*/)" };
+        let hint = if options.runs.all_runs {
+            "--run counts each for itself"
+        } else {
+            "only their files tell them apart (ns*/)"
+        };
         let noun = if shared == 1 { "process" } else { "processes" };
         let what = format_args!("process IDs stand for {shared} more {noun}; {hint}");
         diagnostics.report_note(newest.directory.display(), what);
     }
-    if options.all_runs {
+    if options.runs.all_runs {
         return Ok(options.paths.iter().chain(renamed).cloned().collect());
     }
-    if let Some(number) = options.run {
-        let run = number.checked_sub(1).and_then(|index| runs.get(index)).map(ProgramRun::paths);
-        return run.ok_or_else(|| {
-            CommandError::Usage(format!("there is no run {number}, but {} (--stat lists several)", runs.len()))
-        });
+    if !options.runs.run_numbers.is_empty() {
+        let numbers: BTreeSet<usize> = options.runs.run_numbers.iter().copied().collect();
+        let paths = |number: usize| {
+            let run = number.checked_sub(1).and_then(|index| runs.get(index)).map(ProgramRun::paths);
+            run.ok_or_else(|| {
+                CommandError::Usage(format!("there is no run {number}, but {} (--stat lists several)", runs.len()))
+            })
+        };
+        return numbers.into_iter().map(paths).collect::<Result<Vec<_>, _>>().map(|paths| paths.concat());
     }
     let Some(newest) = runs.last() else { return Ok(options.paths.clone()) };
-    if options.last {
-        let is_new = |path: &PathBuf| options.new_files.contains(path);
-        let new = runs.iter().filter(|run| run.paths().iter().any(is_new)).flat_map(ProgramRun::paths);
-        let new: Vec<PathBuf> = new.collect();
-        return Ok(if new.is_empty() { newest.paths() } else { new });
+    if options.runs.last {
+        return Ok(newest.paths());
     }
     let others = runs.iter().filter(|run| run.directory != newest.directory).count();
     let place = match &options.paths[..] {
@@ -174,11 +178,10 @@ pub fn selected_paths(
 
 /// The process IDs that several of the processes to read have (see [`runs::shared_numbers`]).
 fn shared_numbers(options: &Options, runs: &[ProgramRun]) -> BTreeMap<u32, usize> {
-    let newest = options.last.then_some(runs.len());
-    let only = options.run.or(newest);
-    let runs = runs.iter().zip(1..).filter(|(_, number)| only.is_none_or(|only| only == *number));
+    let only = if options.runs.last { vec![runs.len()] } else { options.runs.run_numbers.clone() };
+    let runs = runs.iter().zip(1..).filter(|(_, number)| only.is_empty() || only.contains(number));
     let processes = runs.flat_map(|(run, _)| &run.processes);
-    runs::shared_numbers(processes.filter(|process| options.all_runs || only.is_some() || !process.is_renamed()))
+    runs::shared_numbers(processes.filter(|process| options.runs.all_runs || !only.is_empty() || !process.is_renamed()))
 }
 
 /// How records are formatted, by the merging threads and after them.
@@ -192,8 +195,8 @@ fn formats(
 ) -> (ConcurrentStage, Formatter) {
     let Options { arrangement: Arrangement { sort, .. }, selection, printing, .. } = options;
     if options.stat {
-        let is_one = options.last || options.run.is_some();
-        let count = if is_one { runs.len().min(1) } else { runs.len() };
+        let only = if options.runs.last { 1 } else { options.runs.run_numbers.len() };
+        let count = if only > 0 { runs.len().min(only) } else { runs.len() };
         let mut stat = TraceCounts::new(output::file_groups(paths), (count > 0).then_some(count))
             .with_open_calls(open_calls, running)
             .with_unreported_losses(losses);

@@ -9,7 +9,7 @@ use super::blame_limits::BlameLimits;
 use super::call_sites::SiteTable;
 use super::contention_shares::ContentionShares;
 use super::counterparts::Counterparts;
-use super::holds::{FinishedWait, Hold, Knowledge};
+use super::holds::{FinishedWait, Knowledge};
 use super::object_state::{ObjectKind, ObjectState, WorstWait};
 use super::object_table::ObjectTable;
 use super::observed_holds::ObservedHolds;
@@ -85,9 +85,9 @@ pub struct Analysis {
     pub error_columns: ErrorColumns,
     /// How many creations of threads are in progress.
     pub creating: u32,
-    /// What the critical paths are made of.
     /// Known in the end, and at a moment that is asked for.
     pub counterparts: Counterparts,
+    /// What the critical paths are made of.
     pub activities: ThreadActivities,
     /// One for each process, once they have been found.
     pub critical_paths: Vec<CriticalPath>,
@@ -242,58 +242,6 @@ impl Analysis {
             if self.timeline.is_none() {
                 self.objects.end(object, is_selected);
             }
-        }
-    }
-
-    /// Notes that a thread has an object.
-    pub fn begin_hold(&mut self, object: u32, thread: u32) {
-        let state = &mut self.objects[object as usize];
-        state.figures.owner_changes +=
-            u64::from(self.is_counting && state.last_holder.is_some_and(|last| last != thread));
-        state.last_holder = Some(thread);
-        let holds = &mut self.threads[thread as usize].holds;
-        if !holds.contains(&object) {
-            holds.push(object);
-        }
-    }
-
-    /// Notes that a thread does not have an object any more.
-    pub fn drop_hold(&mut self, object: u32, thread: u32) {
-        let holds = &mut self.threads[thread as usize].holds;
-        if let Some(index) = holds.iter().rposition(|held| *held == object) {
-            holds.swap_remove(index);
-        }
-    }
-
-    /// Accounts a hold that ended at `now`, or lasted until then.
-    pub fn account_hold(&mut self, object: u32, hold: Hold, now: u64) {
-        self.drop_hold(object, hold.holder.thread);
-        self.activities.end_hold(hold.holder.thread, object, now);
-        if hold.is_recorded && self.selection.overlaps(hold.from, now) {
-            let held = self.selection.clip(hold.from, now);
-            let holds = &mut self.objects[object as usize].figures.hold;
-            if self.parts.hold_percentiles {
-                holds.add(held)
-            } else {
-                holds.add_to_sum(held)
-            }
-            self.sites.sites[hold.holder.site as usize].held += held;
-            self.draw_hold(object, hold, now);
-        }
-    }
-
-    /// Accounts holds that ended nobody knows when.
-    pub fn lose_holds(&mut self, object: u32, holds: &[Hold]) {
-        // Where only some releases are recorded, none is missing.
-        let are_missing = !holds.is_empty() && !self.knowledge_of(object).leaves_calls_out();
-        let now = self.span.map_or(0, |span| span.1);
-        for hold in holds {
-            self.drop_hold(object, hold.holder.thread);
-            self.activities.lose_hold(hold.holder.thread, object, now);
-            self.objects[object as usize].has_lost_holds = true;
-            self.objects[object as usize].figures.lost_holds += u64::from(self.is_counting);
-            self.missing.releases += u64::from(are_missing);
-            self.draw_lost_hold(object, *hold);
         }
     }
 

@@ -12,12 +12,12 @@ const PAGE: u64 = 4096;
 /// The objects of all processes, by kind and place in the page.
 #[derive(Debug, Default)]
 pub struct Counterparts {
-    places: HashMap<(ObjectKind, u64), Place>,
+    places: HashMap<(ObjectKind, u64), PlaceUsers>,
 }
 
 /// Which processes have objects at a place.
 #[derive(Debug, Default)]
-struct Place {
+struct PlaceUsers {
     /// They have not initialised theirs.
     users: Pids,
     /// They have initialised theirs with attributes.
@@ -68,7 +68,7 @@ impl Counterparts {
     }
 
     /// Whether another process uses an object, if that `may_be`, or made what this process only uses.
-    fn has_other(&self, pid: u32, object: &ObjectState, makers: impl Fn(&Place) -> &Pids, may_be: bool) -> bool {
+    fn has_other(&self, pid: u32, object: &ObjectState, makers: impl Fn(&PlaceUsers) -> &Pids, may_be: bool) -> bool {
         self.places.get(&(object.kind, object.address % PAGE)).is_some_and(|place| {
             may_be && place.users.has_other_than(pid) || !object.is_made_here && makers(place).has_other_than(pid)
         })

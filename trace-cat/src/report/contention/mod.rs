@@ -37,6 +37,7 @@ mod handed_on;
 #[cfg(test)]
 mod handed_on_tests;
 mod histogram;
+mod hold_accounts;
 mod holds;
 mod idle_waits;
 mod immediate_locks;

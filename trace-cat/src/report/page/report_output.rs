@@ -39,7 +39,7 @@ pub fn write_report(
             let by = options.by;
             let top = options.top.unwrap_or(if by.is_some() { usize::MAX } else { TOP });
             let paths: Vec<String> = options.paths.iter().map(|path| quoted(path)).collect();
-            let page = PageOptions { top, by, paths: paths.join(" ") };
+            let page = PageOptions { top, by, paths: options.runs.option() + &paths.join(" ") };
             match &view.comparison {
                 Some(comparison) => append_comparison(view, comparison, &page, text),
                 None => append_page(view, &page, text),

@@ -22,7 +22,7 @@ pub struct PageOptions {
     pub top: usize,
     /// Only this table.
     pub by: Option<ReportTable>,
-    /// The paths of the trace, as they were given.
+    /// The paths of the trace, as they were given, behind the option that selects runs, if one does.
     pub paths: String,
 }
 
