@@ -220,6 +220,9 @@ impl<'a> TestCommand<'a> {
             if result != 0 || parent as u32 != suite {
                 return Err(std::io::Error::last_os_error());
             }
+            // Programs count descriptors. What runs the suite may leave some to it, as make and GNU time do.
+            // SAFETY: no memory is involved.
+            unsafe { libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int) };
             for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
                 // SAFETY: signal() may be called in a forked child, and takes no pointer but this constant.
                 unsafe { libc::signal(signal, libc::SIG_DFL) };

@@ -209,9 +209,20 @@ impl ObjectState {
         self.is_handed_on || self.may_be_handed_on
     }
 
-    /// Whether it may be one for several processes: it has attributes, or is a semaphore that nobody is known to have initialised.
-    pub fn may_be_for_processes(&self) -> bool {
-        self.has_attributes || self.kind == ObjectKind::Sema && !self.has_no_attributes
+    /// Whether it may be in memory that processes share: it is not among the data of the program, nor in the heap behind that, which the kernel
+    /// maps from two thirds of the address space on (ELF_ET_DYN_BASE, arch/x86/include/asm/elf.h).
+    pub fn may_be_in_shared_memory(&self) -> bool {
+        !(0x5555_5555_4000..0x6000_0000_0000).contains(&self.address)
+    }
+
+    /// Whether its process has initialised it as one for itself.
+    fn is_made_private(&self) -> bool {
+        self.is_made_here && self.has_no_attributes
+    }
+
+    /// Whether an object of another process at the same place in its page may be this one.
+    pub fn may_be_same(&self, other: &ObjectState) -> bool {
+        !(self.is_made_here && other.is_made_here || self.is_made_private() || other.is_made_private())
     }
 
     /// Its address and its kind, by which it is selected.

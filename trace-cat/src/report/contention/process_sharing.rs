@@ -58,17 +58,20 @@ impl Analysis {
     /// Whether a lock may be one for several processes because no record shows how it was initialised: rings have overwritten that of its
     /// process or of an ancestor, or all records of that before the fork, or it is not recorded whose child the process is.
     pub fn may_be_for_others(&self, object: u32) -> bool {
+        let ObjectState { process, kind, .. } = self.objects[object as usize];
+        self.may_lack_initialisation(object) && kind.is_copied_by_fork() && self.has_other_processes(process)
+    }
+
+    /// Whether no record shows how an object was initialised, and records of its process or its ancestors are missing.
+    fn may_lack_initialisation(&self, object: u32) -> bool {
         let ObjectState { process, address, kind, .. } = self.objects[object as usize];
         let shows_attributes = |process: u32| {
             let known = self.object_at(process, address).map(|known| &self.objects[known as usize]);
             known.is_some_and(|known| known.kind == kind && (known.has_no_attributes || known.has_attributes))
         };
-        let may_lack_it = |process: u32| {
-            let ProgramState { knowledge, parent, image, .. } = &self.processes[process as usize];
-            knowledge.complete_from > 0 || knowledge.is_forked && parent.is_none() && *image == 0
-        };
-        let is_unknown = self.line_of(process).any(may_lack_it) && !self.line_of(process).any(shows_attributes);
-        is_unknown && kind.is_copied_by_fork() && self.has_other_processes(process)
+        let may_lack_it =
+            |process: u32| self.processes[process as usize].knowledge.complete_from > 0 || self.misses_parent(process);
+        self.line_of(process).any(may_lack_it) && !self.line_of(process).any(shows_attributes)
     }
 
     /// Whether another process may have a lock for which a thread waits that has one itself: since before the call began nobody of its own
@@ -101,28 +104,38 @@ impl Analysis {
         let may_be = match state.owners {
             SeenOwners::Own => state.may_be_held_elsewhere && state.kind != ObjectKind::Mutex,
             SeenOwners::Hidden => state.may_be_held_elsewhere,
-            SeenOwners::Elsewhere => true,
+            SeenOwners::Elsewhere => return true,
         };
-        let pid = self.processes[state.process as usize].pid;
-        may_be || state.kind.is_copied_by_fork() && self.counterparts.may_be_held_elsewhere(pid, state)
+        let is_used = |other: &ObjectState| {
+            let is_for_processes = state.may_be_held_elsewhere || other.may_be_held_elsewhere;
+            let [own, its] = [state, other].map(|object| &self.processes[object.process as usize]);
+            is_for_processes && its.begin <= own.last && own.begin <= its.last
+        };
+        let is_lock = state.may_be_in_shared_memory() && state.kind.is_copied_by_fork();
+        is_lock && (may_be || self.counterparts_of(object).any(is_used))
     }
 
-    /// Whether another process of the trace may use an object, which threads of its own process wait for: one that has an object which may
-    /// be that one, or inherits its memory and may use it yet.
+    /// Whether a living process of the trace may use an object for which threads of its own process wait: one that has an object which may be
+    /// that one, or has the memory by a fork and may use it yet.
     pub fn may_be_used_elsewhere(&self, object: u32) -> bool {
         let state = &self.objects[object as usize];
-        let may_be_yet = || state.may_be_for_processes() && self.has_living_relative(state.process);
-        self.counterparts.may_be_used_elsewhere(self.processes[state.process as usize].pid, state) || may_be_yet()
+        let may_be = self.may_be_for_processes(object);
+        let is_used = |other: &ObjectState| {
+            let number = self.object_at(other.process, other.address);
+            let is_there = number.is_some_and(|number| std::ptr::eq(&raw const self.objects[number as usize], other));
+            let is_for_processes = may_be || number.is_some_and(|number| self.may_be_for_processes(number));
+            is_there && is_for_processes && self.is_living(other.process)
+        };
+        state.may_be_in_shared_memory()
+            && (self.counterparts_of(object).any(is_used) || may_be && self.has_living_relative(state.process))
     }
 
-    /// Whether another process that has memory of a process or of its ancestors has no recorded end.
-    fn has_living_relative(&self, process: u32) -> bool {
-        let first_of = |process: u32| self.line_of(process).last();
-        let is_there =
-            |other: &u32| matches!(self.processes[*other as usize].end, ImageEnd::Unknown | ImageEnd::Running);
-        let mut others = (0..self.processes.len() as u32).filter(|other| *other != process).filter(is_there);
-        let first = first_of(process);
-        others.any(|other| first_of(other) == first)
+    /// The objects of other processes that may be one with an object.
+    fn counterparts_of(&self, object: u32) -> impl Iterator<Item = &ObjectState> {
+        let state = &self.objects[object as usize];
+        let pid = |object: &ObjectState| self.processes[object.process as usize].pid;
+        let others = self.counterparts.at_place_of(state).iter().map(|other| &self.objects[*other as usize]);
+        others.filter(move |other| pid(other) != pid(state) && state.may_be_same(other))
     }
 
     /// Finds which of the objects so far may be one that several processes use.
@@ -131,10 +144,39 @@ impl Analysis {
         let first = self.processes.first().map_or(0, |process| process.pid);
         if self.has_other_processes_than(first) {
             for object in self.objects.numbers() {
-                let state = &self.objects[object as usize];
-                self.counterparts.add(self.processes[state.process as usize].pid, state);
+                self.counterparts.add(object, &self.objects[object as usize]);
             }
         }
+    }
+
+    /// Whether an object may be one for several processes: it has attributes, or no record shows that it has none.
+    fn may_be_for_processes(&self, object: u32) -> bool {
+        let state = &self.objects[object as usize];
+        let is_unknown = state.kind == ObjectKind::Sema || self.may_lack_initialisation(object);
+        state.has_attributes || is_unknown && !state.has_no_attributes
+    }
+
+    fn is_living(&self, process: u32) -> bool {
+        matches!(self.processes[process as usize].end, ImageEnd::Unknown | ImageEnd::Running)
+    }
+
+    /// Whether another living process has memory of a process or of its ancestors, as far as the records show.
+    fn has_living_relative(&self, process: u32) -> bool {
+        let first_of = |process: u32| self.line_of(process).last().unwrap_or(process);
+        let first = first_of(process);
+        let is_relative = |other: u32| {
+            let first_of_other = first_of(other);
+            first_of_other == first || self.misses_parent(first) || self.misses_parent(first_of_other)
+        };
+        let pid = self.processes[process as usize].pid;
+        let is_other = |other: &u32| self.processes[*other as usize].pid != pid && self.is_living(*other);
+        (0..self.processes.len() as u32).filter(is_other).any(is_relative)
+    }
+
+    /// Whether a process was forked, and no record shows by which one.
+    fn misses_parent(&self, process: u32) -> bool {
+        let ProgramState { knowledge, parent, image, .. } = &self.processes[process as usize];
+        knowledge.is_forked && parent.is_none() && *image == 0
     }
 
     /// Takes that a thread of another process had a lock, or one whose calls are not recorded.
