@@ -130,6 +130,7 @@ impl RecordedProcess {
                     self.knowledge.misses_mutexes |= misses(&LOCK_EVENTS[..1]);
                     self.knowledge.misses_rmutexes |= misses(&LOCK_EVENTS[2..3]);
                     self.knowledge.is_forked |= self.is_forked && !list.is_empty();
+                    self.knowledge.is_spawned = !self.knowledge.is_forked && !list.is_empty();
                     self.knowledge.misses_forks |= self.is_forked && misses(&FORK_EVENTS);
                     self.knowledge.misses_ends |= misses(&END_EVENTS);
                     self.knowledge.misses_threads |= misses(&THREAD_EVENTS);
@@ -326,7 +327,8 @@ mod tests {
         let misses = |text: &str| {
             let mut process = RecordedProcess::default();
             process.add_text(text.as_bytes());
-            assert_eq!(process.knowledge.is_forked, text.starts_with("format 1\nforked_from"), "{text}");
+            let Knowledge { is_forked, is_spawned, .. } = process.knowledge;
+            assert_eq!((is_forked, is_spawned), (!is_spawned, !text.starts_with("format 1\nforked_from")), "{text}");
             process.knowledge.misses_forks
         };
         for (events, expected) in

@@ -112,4 +112,7 @@ fn who_uses_a_condition_may_be_missing() {
     assert_eq!(stuck(&[made, runs, waits], of_child), 0, "perhaps its child");
     let signals: &[RecordLine] = &[(12, 21, "3:2:0", &[4160, 0])];
     assert_eq!(stuck(&[runs, signals, waits], of_ring), 0, "which both use");
+    let of_program = Knowledge { is_spawned: true, ..Knowledge::default() };
+    assert_eq!(stuck(&[made, &FORK, runs, waits], Knowledge::default()), 0, "its child");
+    assert_eq!(stuck(&[made, &FORK, runs, waits], of_program), 1, "a program that it runs");
 }

@@ -87,6 +87,8 @@ pub struct Knowledge {
     pub misses_waits: bool,
     /// It is a forked child.
     pub is_forked: bool,
+    /// It is none: its parent's memory is not its own.
+    pub is_spawned: bool,
     /// It is one, and forks are not recorded: nothing shows whose child it is, or what the thread had that forked it.
     pub misses_forks: bool,
     /// Ends of threads, or waits for semaphores or barriers, are not recorded.

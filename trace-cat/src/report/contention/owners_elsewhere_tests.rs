@@ -40,6 +40,7 @@ pub(super) const ALL: Knowledge = Knowledge {
     misses_conds: false,
     misses_waits: false,
     is_forked: false,
+    is_spawned: false,
     misses_forks: false,
     misses_ends: false,
     misses_threads: false,

@@ -162,7 +162,11 @@ impl Analysis {
 
     /// Whether another living process has memory of a process or of its ancestors, as far as the records show.
     fn has_living_relative(&self, process: u32) -> bool {
-        let first_of = |process: u32| self.line_of(process).last().unwrap_or(process);
+        let is_first = |process: &u32| {
+            let ProgramState { knowledge, parent, .. } = &self.processes[*process as usize];
+            knowledge.is_spawned || parent.is_none()
+        };
+        let first_of = |process: u32| self.line_of(process).find(is_first).unwrap_or(process);
         let first = first_of(process);
         let is_relative = |other: u32| {
             let first_of_other = first_of(other);
