@@ -94,6 +94,9 @@ fn what_is_in_a_programs_own_memory_is_its_own() {
     for (cond, certain) in [(&[0x7fff_0000_0040, 32], 0), (&[0x55a0_0000_0040, 32], 1)] {
         assert_eq!(analysed(&[made, &waits(cond)].concat()).1.stuck.len(), certain, "{cond:x?}");
     }
+    let own: &[RecordLine] = &[(5, 1, "3:1:0", &[0x55a0_0000_0040, 99, 0, 0])];
+    let graph = analysed(&[own, &FORK, &waits(&[0x55a0_0000_0040, 32])].concat()).1;
+    assert_eq!(graph.stuck.len(), 0, "a child may have what is mapped there");
 }
 
 /// So are its initialisation, and whose child a process is.

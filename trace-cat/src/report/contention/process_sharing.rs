@@ -126,15 +126,16 @@ impl Analysis {
             let is_for_processes = may_be || number.is_some_and(|number| self.may_be_for_processes(number));
             is_there && is_for_processes && self.is_living(other.process)
         };
-        state.may_be_in_shared_memory()
-            && (self.counterparts_of(object).any(is_used) || may_be && self.has_living_relative(state.process))
+        // A program may map shared memory where its own data would be, for its children.
+        self.counterparts_of(object).any(is_used) || may_be && self.has_living_relative(state.process)
     }
 
     /// The objects of other processes that may be one with an object.
     fn counterparts_of(&self, object: u32) -> impl Iterator<Item = &ObjectState> {
         let state = &self.objects[object as usize];
         let pid = |object: &ObjectState| self.processes[object.process as usize].pid;
-        let others = self.counterparts.at_place_of(state).iter().map(|other| &self.objects[*other as usize]);
+        let numbers = if state.may_be_in_shared_memory() { self.counterparts.at_place_of(state) } else { &[] };
+        let others = numbers.iter().map(|other| &self.objects[*other as usize]);
         others.filter(move |other| pid(other) != pid(state) && state.may_be_same(other))
     }
 
