@@ -28,8 +28,8 @@ pub fn has_filter() -> bool {
     mode != Ok(0)
 }
 
-/// Copies a filter that the program is about to install; `guest` is the PID of a vfork child that does so for itself. `EFAULT` if it is not where the
-/// program says: the kernel will find the same.
+/// Copies a filter that the program is about to install; `guest` is the PID of a vfork child that does so for itself. `EFAULT`
+/// if it is not where the program says: the kernel will find the same.
 pub fn copy_filter(program: *const sock_fprog, guest: Option<u32>) -> Result<&'static Filter> {
     let mut header = sock_fprog { len: 0, filter: core::ptr::null_mut() };
     copy_from_host((&raw mut header).cast(), program.cast(), size_of::<sock_fprog>())?;

@@ -23,8 +23,9 @@ impl Counterparts {
         }
     }
 
-    /// The objects at the place of one.
+    /// The objects at the place of one, if that may be in memory that processes share.
     pub fn at_place_of(&self, object: &ObjectState) -> &[u32] {
-        self.places.get(&(object.kind, object.address % PAGE)).map_or(&[], Vec::as_slice)
+        let place = self.places.get(&(object.kind, object.address % PAGE));
+        place.filter(|_| object.may_be_in_shared_memory()).map_or(&[], Vec::as_slice)
     }
 }

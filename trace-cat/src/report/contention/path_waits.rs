@@ -1,5 +1,7 @@
 //! What the critical path needs of waits, threads and processes.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io;
 
 use super::analysis::{Analysis, WaitPlace};
@@ -75,7 +77,9 @@ impl Analysis {
         let origins: Vec<PathOrigin> = self.processes.iter().map(origin).collect();
         let activities = std::mem::take(&mut self.activities);
         let shown = |object| self.objects.first(object);
-        let hides_holders = |object| self.may_hide_holders(object);
+        // A path comes to one lock many times.
+        let known: RefCell<HashMap<u32, bool>> = RefCell::default();
+        let hides_holders = |object| *known.borrow_mut().entry(object).or_insert_with(|| self.may_hide_holders(object));
         self.critical_paths = CriticalPath::of_all(activities, &threads, &origins, &shown, &hides_holders)?;
         Ok(())
     }

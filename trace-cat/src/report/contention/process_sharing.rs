@@ -134,8 +134,7 @@ impl Analysis {
     fn counterparts_of(&self, object: u32) -> impl Iterator<Item = &ObjectState> {
         let state = &self.objects[object as usize];
         let pid = |object: &ObjectState| self.processes[object.process as usize].pid;
-        let numbers = if state.may_be_in_shared_memory() { self.counterparts.at_place_of(state) } else { &[] };
-        let others = numbers.iter().map(|other| &self.objects[*other as usize]);
+        let others = self.counterparts.at_place_of(state).iter().map(|other| &self.objects[*other as usize]);
         others.filter(move |other| pid(other) != pid(state) && state.may_be_same(other))
     }
 
@@ -200,7 +199,9 @@ impl Analysis {
 
     /// Takes back that nobody held locks that other processes may have had: of some that shows only later.
     pub fn forget_handoffs(&mut self) {
-        let objects: HashSet<u32> = self.objects.numbers().filter(|object| self.may_hide_holders(*object)).collect();
+        let has_handoff = |object: &u32| self.objects[*object as usize].figures.handoff > 0;
+        let with_handoff = self.objects.numbers().filter(has_handoff);
+        let objects: HashSet<u32> = with_handoff.filter(|object| self.may_hide_holders(*object)).collect();
         for object in &objects {
             let figures = &mut self.objects[*object as usize].figures;
             figures.unknown += std::mem::take(&mut figures.handoff);
