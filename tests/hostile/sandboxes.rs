@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -255,6 +256,26 @@ fn what_nobody_has_claimed_is_removed() {
         assert_eq!(spares(&test.trace_directory()), [""; 0]);
         assert_eq!(test.trace().records.len(), 30 + 2 * 60);
         assert_complete(&test, 30 + 2 * 60);
+    }
+}
+
+/// A server that goes into a sandbox for each connection leaves the files of each.
+#[test]
+fn a_process_that_ends_in_a_sandbox_leaves_little_more_than_its_records() {
+    /// Bytes on the disk that a process may leave beside its records, and files: its trbuf, trinfo, tr file and spare trbufs.
+    const BYTES_MAX: u64 = 128 << 10;
+    const FILES_MAX: usize = 3 + 4;
+    const CONNECTIONS: usize = 5;
+    for mode in [PLAIN, ("THR_TRACE_RING", "1M")] {
+        let test = TestDirectory::new("sandbox-connections");
+        if !takes(&test, &format!("pairs 10 connections {CONNECTIONS} pairs 10"), mode) {
+            continue;
+        }
+        assert_complete(&test, 3 * 10 * (2 + CONNECTIONS));
+        let files = fs::read_dir(test.trace_directory()).unwrap();
+        let sizes: Vec<u64> = files.map(|file| file.unwrap().metadata().unwrap().blocks() * 512).collect();
+        assert!(sizes.len() <= 3 + CONNECTIONS * FILES_MAX, "{sizes:?}");
+        assert!(sizes.iter().sum::<u64>() <= CONNECTIONS as u64 * BYTES_MAX, "{mode:?}: {sizes:?}");
     }
 }
 

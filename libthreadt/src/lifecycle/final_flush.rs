@@ -190,6 +190,14 @@ fn note_end() {
     (0..GENERATIONS).for_each(|generation| storage::add_note(generation, NOTE_ENDED));
 }
 
+/// Ends a process whose trbuf has to stay, since nobody of the process can reach it. A system call more may be forbidden.
+fn end_in_sandbox() {
+    note_end();
+    if !seccomp::has_new_filter() {
+        storage::give_back_unused_room();
+    }
+}
+
 /// Makes the files of a process that has only records without a slot: the thread that made the files has left that work by a jump, or
 /// ends the process in a signal handler that has interrupted it. `true` if there are files now.
 #[cold]
@@ -229,7 +237,7 @@ pub fn finish() {
     if process_state::sandboxed().is_some() {
         // Everything stays in the trbuf.
         flush_releases();
-        note_end();
+        end_in_sandbox();
         return end_alone();
     }
     let complete = complete || count_anonymous();
@@ -246,6 +254,8 @@ pub fn finish() {
         }
         // SAFETY: this thread alone ends the process, whose files are made.
         unsafe { names_owner::give_up_trbuf(is_blank) };
+    } else if sandbox_spares::hindrance().is_some() {
+        end_in_sandbox();
     } else {
         note_end();
     }

@@ -20,6 +20,7 @@ mod slot_table;
 mod stop_time;
 pub mod thread_local;
 mod trbuf;
+mod unused_room;
 
 #[cfg(test)]
 mod benches;
@@ -39,6 +40,7 @@ pub use slot_reuse::{release_slot, take_slot};
 pub use slot_table::{add_note, for_each_slot, forget_unfinished, set_write_through};
 pub use stop_time::{outlast, refusal, stopped};
 pub use trbuf::{blank, forget, make, make_in_spare, take_over, touch_slot};
+pub use unused_room::give_back as give_back_unused_room;
 
 /// What tests of other layers need to make slots of their own.
 #[cfg(test)]

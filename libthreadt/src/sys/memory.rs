@@ -79,6 +79,15 @@ pub unsafe fn reserve_pages(address: *mut u8, length: usize) -> Result {
     Ok(())
 }
 
+/// Makes a hole of complete pages of a file's shared mapping, which are zeros then. It fails where the file system has no holes.
+///
+/// # Safety
+/// Nobody may need what is in the pages.
+pub unsafe fn remove_pages(address: *mut u8, length: usize) -> Result {
+    // SAFETY: the caller's.
+    unsafe { call(libc::SYS_madvise, [address as usize, length, libc::MADV_REMOVE as usize]) }.map(drop)
+}
+
 /// Lets the kernel zero the range in every child that does not share this process's memory (Linux 4.14).
 ///
 /// # Safety

@@ -15,6 +15,7 @@ use spec::buffer::{PAGE, SLOTS_OFFSET, SPARE_WORDS_OFFSET, SpareWords};
 use spec::names::{FileName, PROCESS_MASK, SANDBOX_SPARES, pid_of_spare};
 
 use super::directory::{self, Scratch};
+use super::spare_trbufs::has_keeper;
 use super::{identity, shared_clock};
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
@@ -30,6 +31,9 @@ struct Spare {
 
 /// How many trbufs are made, unless memory is short.
 const COUNT: usize = 15;
+/// How many by a process that was forked from a recorded one which lives, as a server's for one connection: it seldom has children, and
+/// nobody can remove what it has made.
+const COUNT_OF_FORKED: usize = 3;
 /// Bytes of slots that each has at most, unless two need more; and how many slots at most.
 const SLOTS_SIZE: usize = 6 << 20;
 const SLOTS_MAX: usize = 32;
@@ -86,7 +90,8 @@ pub fn make() {
             let _ = identity::boot_id();
             MAKER.store(process_state::id().into(), Relaxed);
             PROCESS.has_made_spares.store(1, Relaxed);
-            for spare in SPARES.iter().take(reserve_limit() / size()) {
+            let count = if has_keeper() { COUNT_OF_FORKED } else { COUNT };
+            for spare in SPARES.iter().take(count.min(reserve_limit() / size())) {
                 let Some((base, number)) = make_next(&mut scratch.path, &mut numbers, size()) else { break };
                 spare.number.store(number, Relaxed);
                 spare.base.store(base, Release);

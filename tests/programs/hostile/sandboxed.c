@@ -15,6 +15,8 @@
 //   renderers C N       the same in a PID namespace for each, under a filter, from which they are killed
 //   spaces C N          the same without a filter
 //   family C N          forks a child, which forks C children and makes N pairs, as they do
+//   connections C       forks C children, one after the other, as a server does for its connections: each changes its root, makes 10 pairs,
+//                       and ends
 //   killed C N          C threads of this process, which all live until each has made N pairs and it is killed
 //   stay                says so, and waits for ever
 //
@@ -177,14 +179,28 @@ static void family(int number, int count) {
     CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
-static int change_root(void *how) {
+static void change_root(const char *how) {
     CHECK(mkdir("empty", 0700) == 0 || errno == EEXIST);
     if (strcmp(how, "chroot-call") == 0)
         PERMITTED(syscall(SYS_chroot, "empty") == 0);
     else
         PERMITTED(chroot("empty") == 0);
     CHECK(chdir("/") == 0);
-    return 0;
+}
+
+static void connections(int number) {
+    for (int i = 0; i < number; i++) {
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+            change_root("chroot");
+            pairs(10);
+            exit(7);
+        }
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+        PERMITTED(WEXITSTATUS(status) == 7);
+    }
 }
 
 // chroot by a child without a thread pointer of its own: whoever uses thread-local storage there finds zeros.
@@ -264,6 +280,8 @@ int main(int count, char **steps) {
         } else if (strcmp(name, "family") == 0) {
             family(atoi(step[1]), atoi(step[2]));
             step += 2;
+        } else if (strcmp(name, "connections") == 0) {
+            connections(atoi(*++step));
         } else if (strcmp(name, "killed") == 0) {
             killed(atoi(step[1]), atoi(step[2]));
         } else if (strcmp(name, "stay") == 0) {
