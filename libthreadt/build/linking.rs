@@ -9,6 +9,9 @@ use std::{env, fs};
 /// version: old versions that libc has had from the first are exported under this one too.
 pub const UNVERSIONED: &str = "THREADT_UNVERSIONED";
 
+/// What the library defines to tell other dynamic linkers what it is has this version (`src/glibc/libc_mark.rs`).
+const MARK: &str = "THREADT_MARK";
+
 /// Asks cargo for the linker and its options. The library's exports have these versions, or none.
 pub fn request(target: &Path, versions: &BTreeSet<&str>) {
     // An undefined symbol has to stop the link, not the host.
@@ -26,7 +29,7 @@ pub fn request(target: &Path, versions: &BTreeSet<&str>) {
 
 /// The linker's script with the versions of the library's exports, each of which names its version itself.
 fn version_script(versions: &BTreeSet<&str>) -> String {
-    let versions = [UNVERSIONED].into_iter().chain(versions.iter().copied());
+    let versions = [UNVERSIONED].into_iter().chain(versions.iter().copied()).chain([MARK]);
     versions.map(|version| format!("{version} {{ }};\n")).collect()
 }
 

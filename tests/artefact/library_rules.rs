@@ -107,7 +107,8 @@ pub fn exports<'a>(library: &Library, table: impl Iterator<Item = &'a str>) -> V
     let firsts = table.iter().filter_map(|export| export.strip_suffix("@GLIBC_2.2.5"));
     let firsts: Vec<String> = firsts.map(|name| format!("{name}@THREADT_UNVERSIONED")).collect();
     let found = library.exports.iter().map(String::as_str).collect();
-    let wanted = table.iter().copied().chain(firsts.iter().map(String::as_str));
+    // What keeps it out of musl's programs.
+    let wanted = table.iter().copied().chain(firsts.iter().map(String::as_str)).chain(["stdin@@THREADT_MARK"]);
     differences(&found, &wanted.collect(), "functions.tsv")
 }
 

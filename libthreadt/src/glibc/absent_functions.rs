@@ -12,6 +12,8 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::{arch::global_asm, ffi::CStr};
 
 #[cfg(not(test))]
+use super::libc_mark;
+#[cfg(not(test))]
 use crate::sys::{elf, own_exports, stack, unwind_sections};
 
 // A pointer to an indirect function: its resolver is called when everything else in the library has been relocated.
@@ -56,6 +58,8 @@ pub fn is_relocated() -> bool {
 extern "C" fn relocated() -> usize {
     UNTIL_MERGED.hide_absent();
     LATER.hide_absent();
+    // SAFETY: the dynamic linker relocates this library, and no thread runs beside it.
+    unsafe { libc_mark::hide() };
     unwind_sections::note_start();
     stack::note_first_thread();
     // ORDERING: Relaxed; no other thread runs while the dynamic linker relocates libraries.

@@ -43,6 +43,18 @@ pub unsafe fn hide_absent(functions: &[(&CStr, &CStr)]) {
     }
 }
 
+/// Hides an export that no reference asks for by this version of it.
+///
+/// # Safety
+/// As [`hide_absent`].
+#[cfg(not(test))]
+pub unsafe fn hide_always(name: &CStr, version: &CStr) {
+    if let Some(ours) = objects().find(|object| object.is_ours()).and_then(LinkMap::tables) {
+        // SAFETY: the caller's.
+        unsafe { hide(&ours, name, version) };
+    }
+}
+
 /// Hides an export. Returns whether that was possible.
 unsafe fn hide(ours: &Tables, name: &CStr, version: &CStr) -> bool {
     let mut done = false;
