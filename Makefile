@@ -22,6 +22,8 @@
 # make bench-follow
 #                 measure what trace-cat --follow costs the program, and how soon it prints (BENCH_ROUNDS)
 # make soak       kill, end and fork traced programs by the thousand, for minutes (SOAK, THREADT_SEED)
+# make test-load  run the suite RUNS times while stress-ng, which it installs, keeps the machine busy: tests that fail by chance show.
+#                 Fifty runs take some ten hours on two cores
 # make fuzz       mutate the input of the format's decoders, then of trace-cat's readers, for FUZZ_SECONDS each (FUZZ_SEED)
 # make miri       run unit tests under Miri, which finds undefined behaviour. It needs a nightly toolchain with Miri: where
 #                 there is none, it prints how to install that, and succeeds. It takes minutes and is no part of make test
@@ -47,6 +49,7 @@ LIBDIR ?= $(PREFIX)/lib
 PKGCONFIGDIR ?= $(PREFIX)/lib/pkgconfig
 PC_PREFIX ?= $(PREFIX)
 SOAK ?= long
+RUNS ?= 50
 SUITES ?= bullseye bookworm trixie
 GLIBC ?= untried-rwlocks bullseye bookworm trixie sid
 FUZZ_SECONDS ?= 60
@@ -70,7 +73,7 @@ PAGES := $(addprefix $(MAN)/,$(patsubst %.in,%,$(notdir $(wildcard */man/*.in)))
 DOCS := $(wildcard *.md docs/*.md docs/tour/*)
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: all toolchain demo demo-sort test test-glibc test-sql test-fleet setup soak bench bench-parts bench-merge bench-symbols bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages test-reproducible wheel test-wheel clean
+.PHONY: all toolchain demo demo-sort test test-load test-glibc test-sql test-fleet setup soak bench bench-parts bench-merge bench-symbols bench-follow fuzz miri man completions documents install install-files install-headers packages deb dist test-packages test-reproducible wheel test-wheel clean
 
 all: toolchain
 	$(CARGO) build --release --locked
@@ -91,6 +94,10 @@ setup:
 # The preloaded library is a cdylib that no test depends on: cargo test by itself does not build it.
 test: setup all
 	THREADT_TARGET=$(abspath $(RELEASE)) sh tests/run $(CARGO)
+
+test-load: setup all
+	@sh tests/setup load
+	THREADT_TARGET=$(abspath $(RELEASE)) sh tests/repeat $(RUNS) $(CARGO)
 
 test-glibc: setup all
 	THREADT_TARGET=$(abspath $(RELEASE)) sh tests/glibc $(abspath $(TARGET)) $(CARGO) $(GLIBC)
