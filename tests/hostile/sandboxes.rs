@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::super::harness::{Program, TestCommand, TestDirectory, Trace};
-use super::{DONE, account, assert_complete, traced_mutexes, words};
+use super::{DONE, account, assert_complete, privately, traced_mutexes, words};
 
 /// The status of a program that was not permitted to take a step.
 const NOT_PERMITTED: i32 = 77;
@@ -276,6 +276,29 @@ fn a_process_that_ends_in_a_sandbox_leaves_little_more_than_its_records() {
         let sizes: Vec<u64> = files.map(|file| file.unwrap().metadata().unwrap().blocks() * 512).collect();
         assert!(sizes.len() <= 3 + CONNECTIONS * FILES_MAX, "{sizes:?}");
         assert!(sizes.iter().sum::<u64>() <= CONNECTIONS as u64 * BYTES_MAX, "{mode:?}: {sizes:?}");
+    }
+}
+
+/// What a process has given back to the file system at its end may be somebody else's when its last handlers record.
+#[test]
+fn a_process_that_records_after_its_end_in_a_sandbox_finds_a_full_disk() {
+    for ring in ["", "1M"] {
+        let test = TestDirectory::new("sandbox-late");
+        let script = format!(
+            "mount -t tmpfs -o size=12m none \"$trace\"; mkdir empty; status=0; \
+             THR_TRACE_RING={ring} $traced {} pairs 10 late \"$trace/filler\" 1000 chroot || status=$?; \
+             rm \"$trace/filler\"; \"$cat\" --stat \"$trace\"; exit $status",
+            sandboxed().path().display()
+        );
+        let Some(run) = privately(&test, &script) else { return };
+        let output = run.run();
+        if output.status.code() == Some(NOT_PERMITTED) {
+            return println!("skipped: {}", output.stdout_text().trim_end());
+        }
+        output.exited(DONE);
+        let first = output.stdout_text().lines().next().unwrap();
+        let counts: Vec<u64> = first.split([' ', ',']).filter_map(|word| word.parse().ok()).collect();
+        assert!(counts[1] > 0 && counts.iter().sum::<u64>() == 3 * (10 + 1000), "{ring}: {first}");
     }
 }
 

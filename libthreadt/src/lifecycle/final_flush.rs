@@ -254,7 +254,9 @@ pub fn finish() {
         }
         // SAFETY: this thread alone ends the process, whose files are made.
         unsafe { names_owner::give_up_trbuf(is_blank) };
-    } else if sandbox_spares::hindrance().is_some() {
+    } else if let Some(cause) = sandbox_spares::hindrance() {
+        // No file is written any more, also where the program comes back.
+        PROCESS.sandboxed.store(cause.0 as u32, Relaxed);
         end_in_sandbox();
     } else {
         note_end();

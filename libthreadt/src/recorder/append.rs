@@ -86,6 +86,9 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     if let Some(cause) = storage::refusal(time) {
         return slot.lose(lines.len() as u32, cause, time);
     }
+    if depth == 0 && !storage::has_room_on_disk(slot) {
+        return slot.lose(lines.len() as u32, Errno(libc::ENOSPC), time);
+    }
     let region = &slot.regions[depth & (REGIONS - 1)];
     let threshold = &slot.flush_thresholds[depth & (REGIONS - 1)];
     if threshold.load(Relaxed) == 0 {

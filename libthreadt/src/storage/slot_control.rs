@@ -58,7 +58,7 @@ pub struct SlotControl {
     pub generation: AtomicU8,
     /// 1 if the slot is in anonymous memory and not in the file.
     pub anonymous: AtomicU8,
-    /// 1 as long as the slot is a hole in its file: to touch it may raise SIGBUS.
+    /// 1 as long as the slot is a hole in its file, or its first region behind the text may be: to touch it may raise SIGBUS.
     pub is_hole: AtomicU8,
     /// Records in a row that found as many in progress as there are regions.
     pub refused: AtomicU8,

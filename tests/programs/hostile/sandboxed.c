@@ -18,6 +18,7 @@
 //   connections C       forks C children, one after the other, as a server does for its connections: each changes its root, makes 10 pairs,
 //                       and ends
 //   killed C N          C threads of this process, which all live until each has made N pairs and it is killed
+//   late FILE N         ends the process by quick_exit, when all steps are taken, with a handler that fills the disk of the file and makes N pairs
 //   stay                says so, and waits for ever
 //
 // All children of a step live until all have made their pairs. Ends with 7; with 77 if something is not permitted here.
@@ -167,6 +168,22 @@ static void killed(int number, int count) {
     kill(getpid(), SIGKILL);
 }
 
+static int filler = -1, late_pairs;
+
+static void record_late(void) {
+    static char zeros[1 << 16];
+    for (size_t size = sizeof zeros; size > 0;)
+        if (write(filler, zeros, size) <= 0)
+            size /= 2;
+    pairs(late_pairs);
+}
+
+static void late(const char *file, int number) {
+    filler = open(file, O_CREAT | O_WRONLY, 0600);
+    late_pairs = number;
+    CHECK(filler >= 0 && at_quick_exit(record_late) == 0);
+}
+
 static void family(int number, int count) {
     pid_t pid = fork();
     CHECK(pid >= 0);
@@ -284,6 +301,9 @@ int main(int count, char **steps) {
             connections(atoi(*++step));
         } else if (strcmp(name, "killed") == 0) {
             killed(atoi(step[1]), atoi(step[2]));
+        } else if (strcmp(name, "late") == 0) {
+            late(step[1], atoi(step[2]));
+            step += 2;
         } else if (strcmp(name, "stay") == 0) {
             printf("here\n");
             fflush(stdout);
@@ -292,5 +312,7 @@ int main(int count, char **steps) {
         } else
             return 1;
     }
+    if (filler >= 0)
+        quick_exit(7);
     return 7;
 }
