@@ -12,7 +12,7 @@ use core::arch::asm;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use super::judgements::{hash_of_pointer, judged};
+use super::judgements::{hash_of_pointer, judged, judged_left};
 use super::memory::{PAGE, copied_words, is_readable, is_resident};
 use super::process::{signal_stack, thread_id};
 use super::seccomp;
@@ -50,7 +50,7 @@ pub fn is_abandoned(begun: usize, here: usize) -> bool {
 
 /// As [`is_abandoned`], for work whose functions had their stack within `span` when it began.
 pub fn is_span_abandoned(span: &Range<usize>, here: usize) -> bool {
-    judged(false, || is_certainly_abandoned(span, here))
+    judged_left(span.start, here, || judged(false, || is_certainly_abandoned(span, here)))
 }
 
 fn is_certainly_abandoned(span: &Range<usize>, here: usize) -> bool {
