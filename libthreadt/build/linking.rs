@@ -9,8 +9,8 @@ use std::{env, fs};
 /// version: old versions that libc has had from the first are exported under this one too.
 pub const UNVERSIONED: &str = "THREADT_UNVERSIONED";
 
-/// What the library defines to tell other dynamic linkers what it is has this version (`src/glibc/libc_mark.rs`).
-const MARK: &str = "THREADT_MARK";
+/// What no reference may find has this version (`src/glibc/libc_mark.rs`).
+const NOBODYS: &str = "THREADT_NOBODYS";
 
 /// Asks cargo for the linker and its options. The library's exports have these versions, or none.
 pub fn request(target: &Path, versions: &BTreeSet<&str>) {
@@ -29,7 +29,7 @@ pub fn request(target: &Path, versions: &BTreeSet<&str>) {
 
 /// The linker's script with the versions of the library's exports, each of which names its version itself.
 fn version_script(versions: &BTreeSet<&str>) -> String {
-    let versions = [UNVERSIONED].into_iter().chain(versions.iter().copied()).chain([MARK]);
+    let versions = [UNVERSIONED].into_iter().chain(versions.iter().copied()).chain([NOBODYS]);
     versions.map(|version| format!("{version} {{ }};\n")).collect()
 }
 

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::{arch::global_asm, ffi::CStr};
 
 #[cfg(not(test))]
-use super::libc_mark;
+use super::libc_mark::{self, NOBODYS_VERSION};
 #[cfg(not(test))]
 use crate::sys::{elf, own_exports, stack, unwind_sections};
 
@@ -56,8 +56,9 @@ pub fn is_relocated() -> bool {
 /// The resolver. Returns what the pointer becomes.
 #[cfg(not(test))]
 extern "C" fn relocated() -> usize {
-    UNTIL_MERGED.hide_absent();
-    LATER.hide_absent();
+    UNTIL_MERGED.hide_absent(None);
+    // No library has them, whatever the program loads.
+    LATER.hide_absent(Some(NOBODYS_VERSION));
     // SAFETY: the dynamic linker relocates this library, and no thread runs beside it.
     unsafe { libc_mark::hide() };
     unwind_sections::note_start();
@@ -78,10 +79,12 @@ struct Optional<const N: usize> {
 
 #[cfg(not(test))]
 impl<const N: usize> Optional<N> {
-    fn hide_absent(&self) {
+    /// Hides those that no library has, under the versions that they would have there, or another one.
+    fn hide_absent(&self, version: Option<&'static CStr>) {
         if !elf::libc_has_version(self.newest) {
+            let functions = self.functions.map(|(name, own)| (name, version.unwrap_or(own)));
             // SAFETY: the dynamic linker relocates this library, after those behind it.
-            unsafe { own_exports::hide_absent(&self.functions) };
+            unsafe { own_exports::hide_absent(&functions) };
         }
     }
 }

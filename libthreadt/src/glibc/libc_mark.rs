@@ -6,8 +6,12 @@
 //! for. In a program of glibc's it is hidden before a reference without a version, or `dlsym`, could find it.
 
 use core::arch::global_asm;
+use core::ffi::CStr;
 
 use crate::sys::own_exports;
+
+/// A version that no reference asks for. What has it, hidden, is found by none.
+pub const NOBODYS_VERSION: &CStr = c"THREADT_NOBODYS";
 
 // It has the value that libc's has, for a library behind this one that was linked with no libc: that was relocated earlier.
 global_asm!(
@@ -19,7 +23,7 @@ global_asm!(
     "threadt_stdin:",
     ".quad _IO_2_1_stdin_",
     ".popsection",
-    ".symver threadt_stdin, stdin@@THREADT_MARK",
+    ".symver threadt_stdin, stdin@@THREADT_NOBODYS",
 );
 
 unsafe extern "C" {
@@ -41,5 +45,5 @@ unsafe impl Sync for Mark {}
 /// The dynamic linker is relocating this library, and no other thread runs.
 pub unsafe fn hide() {
     // SAFETY: the caller's.
-    unsafe { own_exports::hide_always(c"stdin", c"THREADT_MARK") };
+    unsafe { own_exports::hide_always(c"stdin", NOBODYS_VERSION) };
 }

@@ -1,7 +1,8 @@
 /*
  * Asks for functions as programs do that can do without them: before glibc 2.34 those of libpthread are not there.
  *
- *     weak NAME...        what weak references and dlsym find: in a library that comes before the program, and here
+ *     weak NAME...        what weak references and dlsym find: in a library that comes before the program, and here; of NAME@VERSION
+ *                         what dlvsym finds
  *     weak open PLUGIN    opens a plugin that is linked with libpthread, and has it create a thread
  *
  * The library is this file built with -DLIBRARY, the plugin with -DPLUGIN. The linker drops libpthread from the program and
@@ -90,7 +91,11 @@ int main(int count, char **arguments) {
         return plugin();
     }
     for (int index = 1; index < count; index++) {
-        printf("dlsym: %s %s\n", arguments[index], dlsym(RTLD_DEFAULT, arguments[index]) ? "there" : "null");
+        char *name = arguments[index], *version = strchr(name, '@');
+        if (version)
+            *version++ = '\0';
+        void *found = version ? dlvsym(RTLD_DEFAULT, name, version) : dlsym(RTLD_DEFAULT, name);
+        printf("%s: %s %s\n", version ? version : "dlsym", name, found ? "there" : "null");
     }
     return 0;
 }
