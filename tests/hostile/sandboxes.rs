@@ -168,6 +168,33 @@ fn children_in_namespaces_and_under_filters_are_told_apart() {
     }
 }
 
+/// The trbuf of such a child has fewer rings than are kept of ended threads.
+#[test]
+fn rings_of_a_child_in_a_sandbox_are_those_of_its_newest_threads() {
+    for size in ["64K", "1M", "4M"] {
+        let test = TestDirectory::new("sandbox-rings");
+        if !takes(&test, "chroot series 40 10", ("THR_TRACE_RING", size)) {
+            return;
+        }
+        let account = account(&test.merged());
+        assert!(account.lost == 0 && account.records >= 30, "{size}: {} and {} lost", account.records, account.lost);
+    }
+}
+
+/// In its root it has no /proc, and its parent is another one than it was forked from.
+#[test]
+fn a_daemon_that_begins_in_another_root_has_its_own_number() {
+    let test = TestDirectory::new("sandbox-daemon");
+    let output = command(&test, "pairs 10 chroot orphan 10").run();
+    if output.status.code() == Some(NOT_PERMITTED) {
+        return println!("skipped: {}", output.stdout_text().trim_end());
+    }
+    output.exited(DONE);
+    let daemon: u32 = output.stdout_text().trim_end().parse().unwrap();
+    let records = records_by_process(&assert_complete(&test, 3 * (10 + 10)));
+    assert_eq!(records.get(&daemon), Some(&30), "{records:?}");
+}
+
 #[test]
 fn what_a_child_cannot_keep_is_counted() {
     for way in ["chroot", "unprivileged chroot", "filter refuse"] {

@@ -11,7 +11,7 @@ use super::sandbox::MOVES_FILES;
 use crate::config::CONFIG;
 use crate::first_use::{Origin, after_fork_in_child, have_children_own_variables};
 use crate::glibc::next_functions::{self, NextFunction};
-use crate::lifecycle::{prepare_for_sandbox, share_thread};
+use crate::lifecycle::{note_renumbering, prepare_for_sandbox, share_thread};
 use crate::process_state::{ORIGIN_OFFSET, PROCESS, is_initialised};
 use crate::sys::stack::{RED_ZONE, is_on_own_stack};
 use crate::sys::stack_alignment::call_aligned;
@@ -191,6 +191,9 @@ fn prepare_for_clone(flags: c_int) {
     descriptor_table::note_clone(flags);
     if flags & MOVES_FILES != 0 {
         prepare_for_sandbox();
+    }
+    if flags & libc::CLONE_NEWPID != 0 {
+        note_renumbering();
     }
     // A vfork child's parent waits for it, and a thread has thread-local variables of its own.
     if flags & (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_SETTLS) == libc::CLONE_VM {

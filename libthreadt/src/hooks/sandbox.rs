@@ -3,7 +3,9 @@
 
 use core::ffi::{c_char, c_int, c_long};
 
-use crate::lifecycle::{change_namespace, leave_descriptor_table, prepare_for_departure, prepare_for_sandbox};
+use crate::lifecycle::{
+    change_namespace, leave_descriptor_table, note_renumbering, prepare_for_departure, prepare_for_sandbox,
+};
 
 /// `landlock_restrict_self`, which older versions of the crate libc do not name.
 pub const SYS_LANDLOCK_RESTRICT_SELF: c_long = 446;
@@ -42,6 +44,9 @@ pub fn leave_others(flags: c_int, call_next: impl Fn() -> c_long) -> c_long {
     if moves_files(flags) {
         prepare_for_sandbox();
     }
+    if flags & libc::CLONE_NEWPID != 0 {
+        note_renumbering();
+    }
     if flags & libc::CLONE_FILES != 0 { leave_descriptor_table(None, call_next) } else { call_next() }
 }
 
@@ -58,6 +63,9 @@ hook! {
 pub fn enter_namespace(nstype: c_int, call_next: impl FnOnce() -> c_long) -> c_long {
     if nstype == 0 || moves_files(nstype) {
         prepare_for_sandbox();
+    }
+    if nstype == 0 || nstype & libc::CLONE_NEWPID != 0 {
+        note_renumbering();
     }
     change_namespace(call_next)
 }

@@ -20,23 +20,32 @@ const CHUNK_MAX: usize = 16 << 20;
 const HOLES_MAX: usize = 32;
 const HOLES_SIZE: usize = 256 << 20;
 
-/// Maps a further chunk and returns one of its slots.
-pub fn grow() -> Option<Slot> {
-    if process_state::sandboxed().is_some() {
-        // No file can be opened, and in anonymous memory nothing would be left of a process that is killed.
+/// Maps a further chunk of the trbuf and returns one of its slots; `None` if it cannot grow.
+pub fn grow(process: WorkingProcess) -> Option<Slot> {
+    if process_state::sandboxed().is_some() || PROCESS.anonymous.load(Relaxed) != 0 {
         return None;
     }
-    // Threads that start together must not each reserve a complete chunk: the later ones map one slot.
-    let process = WorkingProcess::current();
-    let alone = PROCESS.growing.take();
-    let most = (CHUNK_MAX / slot_layout().slot_size()).max(1) as u32;
-    let generation = process_state::generation();
-    let slots = if alone { PROCESS.slots[generation].load(Relaxed).clamp(1, most) } else { 1 };
-    let slot = grow_by(generation, slots, process);
-    if alone && process.is_current() {
-        PROCESS.growing.release();
+    grow_by(process, true, |at, length| {
+        let fd = names_owner::open_trbuf(process_state::generation())?;
+        fd.reserve(at, length as u64)?;
+        map_slots(&fd, at, length)
+    })
+}
+
+/// Maps a further chunk in memory that is lost if the process is killed, and returns one of its slots. Not in a sandbox's spare trbuf,
+/// whose readers would not know.
+pub fn grow_in_memory(process: WorkingProcess) -> Option<Slot> {
+    if process_state::sandboxed().is_some() {
+        return None;
     }
-    slot
+    grow_by(process, false, |_, length| {
+        PROCESS.anonymous.store(1, Relaxed);
+        // If each record is written at once, only what cannot be written stays there.
+        if !CONFIG.get().unbuffered {
+            add_note(process_state::generation(), NOTE_OWN_MEMORY);
+        }
+        sys::map_anonymous(length)
+    })
 }
 
 /// Maps slots for the threads that begin when the program has moved to where the trbuf cannot be opened. In anonymous memory
@@ -75,39 +84,34 @@ fn next_range(generation: usize, slots: u32) -> (u64, usize) {
     (at, slots as usize * slot_layout().slot_size())
 }
 
-/// Maps a chunk of so many slots and returns one of them; the others are for the next threads.
-fn grow_by(generation: usize, slots: u32, process: WorkingProcess) -> Option<Slot> {
+/// Maps a chunk by `map`, which gets its place in the trbuf and its length, and returns one of its slots; the others are for the next threads.
+fn grow_by(
+    process: WorkingProcess,
+    in_file: bool,
+    map: impl FnOnce(u64, usize) -> sys::Result<*mut u8>,
+) -> Option<Slot> {
+    // Threads that start together must not each reserve a complete chunk: the later ones map one slot.
+    let alone = PROCESS.growing.take();
+    let most = (CHUNK_MAX / slot_layout().slot_size()).max(1) as u32;
+    let generation = process_state::generation();
+    let slots = if alone { PROCESS.slots[generation].load(Relaxed).clamp(1, most) } else { 1 };
     let (at, length) = next_range(generation, slots);
-    let map_more = || {
-        // A child would map its parent's.
-        process.check()?;
-        let fd = names_owner::open_trbuf(generation)?;
-        fd.reserve(at, length as u64)?;
-        map_slots(&fd, at, length)
-    };
-    let in_file = if PROCESS.anonymous.load(Relaxed) == 0 { map_more().ok() } else { None };
-    let first = match in_file {
-        Some(first) => first,
-        None => {
-            process.check().ok()?;
-            PROCESS.anonymous.store(1, Relaxed);
-            // If each record is written at once, only what cannot be written stays there.
-            if !CONFIG.get().unbuffered {
-                add_note(generation, NOTE_OWN_MEMORY);
-            }
-            sys::map_anonymous(length).ok()?
-        }
-    };
     let own = Cell::new(None);
     let offer = |slot: Slot| {
-        slot.anonymous.store(in_file.is_none().into(), Relaxed);
+        slot.anonymous.store((!in_file).into(), Relaxed);
         // Other threads may take from the pool what this one has put there.
         match own.get() {
             None => own.set(Some(slot)),
             Some(_) => slot.put_into(&FRESH),
         }
     };
+    // A child would map its parent's.
+    let first = process.check().and_then(|()| map(at, length));
     // SAFETY: fresh slots, mapped for good.
-    unsafe { add_slots(generation, first, slots as usize, process, offer) }.ok()?;
+    let added = first.and_then(|first| unsafe { add_slots(generation, first, slots as usize, process, offer) });
+    if alone && process.is_current() {
+        PROCESS.growing.release();
+    }
+    added.ok()?;
     own.get()
 }

@@ -6,7 +6,7 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::file_table::file_entry;
-use super::growth::grow;
+use super::growth::{grow, grow_in_memory};
 use super::layout::slot_layout;
 use super::slot::{ALL_REGIONS, Slot, WriteRight};
 use super::slot_control::{SLOT_ENDED, SLOT_OWNED, SlotControl};
@@ -27,15 +27,18 @@ fn unwritable_max() -> u32 {
     if process_state::sandboxed().is_some() { PROCESS.slots[0].load(Relaxed) / 2 } else { MAX }
 }
 
-/// How many rings of dead threads are kept.
+/// How many rings of dead threads are kept, where the file can grow.
 const KEPT_RINGS: u32 = 16;
 
 /// A slot for a new owner, with nothing unwritten in it; the caller becomes its writer.
 pub fn take_slot() -> Option<Slot> {
-    let take_dead = if slot_layout().is_ring() { take_longest_dead_ring } else { take_ended };
+    let process = WorkingProcess::current();
+    let take_dead = || if slot_layout().is_ring() { take_longest_dead_ring(KEPT_RINGS) } else { take_ended() };
+    // Where the file cannot grow, no ring is kept that a thread needs.
+    let take_kept = || slot_layout().is_ring().then(|| take_longest_dead_ring(1)).flatten();
     let slot = take_dead().or_else(take_fresh).or_else(|| {
         sweep();
-        take_dead().or_else(grow)
+        take_dead().or_else(|| grow(process)).or_else(take_kept).or_else(|| grow_in_memory(process))
     })?;
     // SAFETY: the memory of a slot that nobody uses.
     let is_there = || unsafe { reserve_pages(slot.base.as_ptr(), slot_layout().slot_size()) }.is_ok();
@@ -139,12 +142,12 @@ fn sweep() {
     });
 }
 
-/// The ring of the thread that ended first, if more than enough are kept; the caller becomes its writer.
-fn take_longest_dead_ring() -> Option<Slot> {
+/// The ring of the thread that ended first, if there are so many of ended threads; the caller becomes its writer.
+fn take_longest_dead_ring(least: u32) -> Option<Slot> {
     let pid = process_state::id();
     // Counted off first, so that two threads that begin at a time do not both take the one above the number to keep.
     let count_off = || {
-        let more = |rings: u32| (rings >= KEPT_RINGS).then(|| rings - 1);
+        let more = |rings: u32| (rings >= least).then(|| rings - 1);
         PROCESS.dead_rings.fetch_update(AcqRel, Relaxed, more).is_ok()
     };
     let count_again = || PROCESS.dead_rings.fetch_add(1, Release);

@@ -17,6 +17,8 @@
 //   family C N          forks a child, which forks C children and makes N pairs, as they do
 //   connections C       forks C children, one after the other, as a server does for its connections: each changes its root, makes 10 pairs,
 //                       and ends
+//   series C N          forks a child that makes C threads, one after the other, each of which makes N pairs
+//   orphan N            makes a daemon that prints its ID and makes N pairs when its parent has ended
 //   killed C N          C threads of this process, which all live until each has made N pairs and it is killed
 //   late FILE N         ends the process by quick_exit, when all steps are taken, with a handler that fills the disk of the file and makes N pairs
 //   stay                says so, and waits for ever
@@ -168,6 +170,40 @@ static void killed(int number, int count) {
     kill(getpid(), SIGKILL);
 }
 
+static void series(int number, int count) {
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        for (int i = 0; i < number; i++) {
+            pthread_t other;
+            CHECK(pthread_create(&other, NULL, thread, (void *)(long)count) == 0 && pthread_join(other, NULL) == 0);
+        }
+        _exit(7);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+static void orphan(int count) {
+    int ended[2];
+    CHECK(pipe(ended) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        // libc forks by itself: no hook sees the daemon begin.
+        pid_t parent = getpid();
+        CHECK(daemon(1, 1) == 0);
+        while (getppid() == parent)
+            usleep(1000);
+        pairs(count);
+        printf("%d\n", getpid());
+        exit(7);
+    }
+    char byte;
+    close(ended[1]);
+    CHECK(waitpid(pid, NULL, 0) == pid && read(ended[0], &byte, 1) == 0);
+}
+
 static int filler = -1, late_pairs;
 
 static void record_late(void) {
@@ -299,6 +335,11 @@ int main(int count, char **steps) {
             step += 2;
         } else if (strcmp(name, "connections") == 0) {
             connections(atoi(*++step));
+        } else if (strcmp(name, "series") == 0) {
+            series(atoi(step[1]), atoi(step[2]));
+            step += 2;
+        } else if (strcmp(name, "orphan") == 0) {
+            orphan(atoi(*++step));
         } else if (strcmp(name, "killed") == 0) {
             killed(atoi(step[1]), atoi(step[2]));
         } else if (strcmp(name, "late") == 0) {
