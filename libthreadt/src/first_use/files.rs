@@ -1,5 +1,6 @@
 //! The first record of a process: its files are made.
 
+use core::cell::Cell;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use spec::buffer::Owner;
@@ -35,7 +36,15 @@ pub fn prepare_files_for_record(now: u64) -> bool {
 fn prepare_files_if(patience: u64, begins: impl Fn() -> bool) -> bool {
     loop {
         let process = WorkingProcess::current();
-        let may_begin = || process.is_current() && begins();
+        // Until it is noted that the files are made.
+        let blocked = Cell::new(None);
+        let may_begin = || {
+            let begins = process.is_current() && begins();
+            if begins {
+                blocked.set(PROCESS.left_files.block_signals());
+            }
+            begins
+        };
         let work = || prepare(process);
         let prepared = PROCESS.files.run_unless_asleep(Reentry::BySignals, patience, may_begin, take_over_from, work);
         // A child that was forked meanwhile has begun with its parent's, and makes its own. So does who has taken the work over.

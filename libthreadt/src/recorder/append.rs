@@ -110,6 +110,7 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
             && slot.become_writer(slot.lwp.load(Relaxed), 0) == WriteRight::Taken
         {
             if slot.left_writes.begins(slot.lwp.load(Relaxed), time) {
+                let _blocked = slot.left_writes.block_signals();
                 sys::close_abandoned(slot.lwp.load(Relaxed), Some(stack_pointer()));
                 write_full(slot, depth);
                 slot.append_loss_record(depth, time);
@@ -152,6 +153,9 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     let may_write = matches!(right, WriteRight::Taken | WriteRight::Nested);
     // Also in a handler that seems to have interrupted a write: it may have been left.
     let has_begun = may_write && slot.left_writes.begins(lwp, time);
+    // Where each record is written at once, a program that tries a call until it returns in time would try for ever.
+    let is_at_once = slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0;
+    let _blocked = if has_begun && !is_at_once { slot.left_writes.block_signals() } else { None };
     if has_begun {
         sys::close_abandoned(lwp, Some(stack_pointer()));
     }

@@ -44,7 +44,7 @@ pub(super) fn judged_left(begun: usize, here: usize, judge: impl FnOnce() -> boo
     const PLACE: usize = 256;
     let pointers = [thread_pointer(), begun, here / PLACE];
     let hash = pointers.iter().fold(0, |hash: u64, &pointer| hash_of_pointer(hash.rotate_left(23) as usize ^ pointer));
-    let (live, hash) = (&LIVE[hash as usize & 63], hash & ((1 << LIVE_SHIFT) - 1));
+    let (live, hash) = (&LIVE[(hash >> LIVE_SHIFT) as usize], hash & ((1 << LIVE_SHIFT) - 1));
     // ORDERING: Relaxed; the word is all that is known, and another thread's has another hash.
     let noted = live.load(Relaxed);
     if noted & ((1 << LIVE_SHIFT) - 1) == hash && noted >> LIVE_SHIFT != 0 {

@@ -4,6 +4,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use super::signals::BlockedSignals;
+
 /// How often in a row work is begun that is left.
 const LEFT_MAX: u32 = 30;
 /// For how long it is not begun then, in nanoseconds. Each further time it is twice as long, `DOUBLINGS` times.
@@ -42,6 +44,13 @@ impl LeftWork {
     /// Whether it was begun and is not done.
     pub fn is_left(&self) -> bool {
         self.times.load(Relaxed) != 0
+    }
+
+    /// The signals that wait until the work is done which this thread has begun now, if it was left before: once more it would be left
+    /// again, where a timer is faster.
+    pub fn block_signals(&self) -> Option<BlockedSignals> {
+        let was_left = self.times.load(Relaxed) > 1;
+        was_left.then(BlockedSignals::unless_others_get_them).flatten()
     }
 
     pub fn note_done(&self) {
