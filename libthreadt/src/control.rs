@@ -125,9 +125,14 @@ pub fn take_lost_without_slot() -> (u32, Errno) {
     (u32::try_from(records).unwrap_or(u32::MAX), Errno(words().without_slot_cause.load(Relaxed) as i32))
 }
 
-/// Counts a thread that had ended and whose ring another one reuses.
-pub fn count_reused_ring() {
+/// Counts a thread that had ended and whose ring another one reuses. `trbuf` is the words of the trbuf where the process records, which
+/// may be others: a child in a sandbox cannot map them.
+pub fn count_reused_ring(trbuf: Option<&ControlWords>) {
     words().reused_rings.fetch_add(1, Relaxed);
+    if let Some(trbuf) = trbuf.filter(|_| IS_MAPPED.load(Relaxed) == 0) {
+        // OBSERVABLE: readers know that records are missing.
+        trbuf.reused_rings.fetch_add(1, Relaxed);
+    }
 }
 
 /// How many such threads there were.

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use super::super::harness::{Program, TestCommand, TestDirectory, Trace};
+use super::super::harness::{Program, TestCommand, TestDirectory, Trace, trace_cat};
 use super::{DONE, account, assert_complete, privately, traced_mutexes, words};
 
 /// The status of a program that was not permitted to take a step.
@@ -176,8 +176,13 @@ fn rings_of_a_child_in_a_sandbox_are_those_of_its_newest_threads() {
         if !takes(&test, "chroot series 40 10", ("THR_TRACE_RING", size)) {
             return;
         }
-        let account = account(&test.merged());
+        let output = test.trace_cat().run();
+        let account = account(&Trace::parse("merged", &output.stdout));
         assert!(account.lost == 0 && account.records >= 30, "{size}: {} and {} lost", account.records, account.lost);
+        // Readers know that others were there.
+        assert!(output.stderr_text().contains("that had ended were reused"), "{size}: {}", output.stderr_text());
+        let report = test.native(trace_cat()).arg("report").arg(test.trace_directory()).run();
+        assert!(report.stdout_text().contains("were reused"), "{size}: {}", report.stdout_text());
     }
 }
 

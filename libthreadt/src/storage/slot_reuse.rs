@@ -10,7 +10,7 @@ use super::growth::{grow, grow_in_memory};
 use super::layout::slot_layout;
 use super::slot::{ALL_REGIONS, Slot, WriteRight};
 use super::slot_control::{SLOT_ENDED, SLOT_OWNED, SlotControl};
-use super::slot_table::{FRESH, for_each_slot};
+use super::slot_table::{FRESH, for_each_slot, header};
 use crate::clock;
 use crate::control;
 use crate::process_state::{self, PROCESS, WorkingProcess};
@@ -187,7 +187,7 @@ fn take_longest_dead_ring(least: u32) -> Option<Slot> {
         // OBSERVABLE: the dead thread's records are gone.
         slot.set_lwp(0);
         file_entry(slot, lwp).remove_user(slot, lwp);
-        control::count_reused_ring();
+        control::count_reused_ring(header(process_state::generation()).map(|header| &header.control));
         return Some(slot);
     }
     None

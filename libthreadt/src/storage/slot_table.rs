@@ -23,11 +23,17 @@ static CHUNKS: AtomicPtr<SlotControl> = AtomicPtr::new(null_mut());
 // SAFETY: the only pool at this head.
 pub static FRESH: Pool<SlotControl> = unsafe { Pool::at(&PROCESS.fresh_slots) };
 
+/// The header of this generation's trbuf.
+pub fn header(generation: usize) -> Option<&'static Header> {
+    let header = NonNull::new(of_generation(&HEADERS, generation).load(Acquire))?;
+    // SAFETY: headers are mapped for good, and every pattern of bits is valid in what changes.
+    Some(unsafe { header.cast::<Header>().as_ref() })
+}
+
 /// Adds a note for readers in the header of this generation's trbuf.
 pub fn add_note(generation: usize, note: u32) {
-    if let Some(header) = NonNull::new(of_generation(&HEADERS, generation).load(Acquire)) {
-        // SAFETY: headers are mapped for good, and every pattern of bits is valid.
-        unsafe { header.cast::<Header>().as_ref() }.notes.fetch_or(note, Relaxed);
+    if let Some(header) = header(generation) {
+        header.notes.fetch_or(note, Relaxed);
     }
 }
 

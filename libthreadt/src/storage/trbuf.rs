@@ -193,6 +193,8 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProc
             // What cannot be written stays, for trace-cat.
             let offer_empty = |slot: Slot| {
                 if slot.lwp.load(Relaxed) == 0 && process.is_current() {
+                    // Behind its text there may be holes, too.
+                    slot.is_hole.fetch_or(has_holes.into(), Relaxed);
                     slot.put_into(&FRESH);
                 }
             };

@@ -61,11 +61,12 @@ impl AnalysisInputs {
         let dead = inputs.dead.iter().map(|(process, leftovers)| (process, leftovers));
         for (process, leftovers) in running.chain(dead) {
             let host = inputs.hosts.view(&process.directory);
-            let number = host.as_ref().map_or(process.number, |host| host.shown(process.number));
+            // The file of a child in a sandbox has another number.
+            let pid = host.as_ref().map_or(leftovers.pid, |host| host.shown(leftovers.pid));
             let time = |time: u64| host.as_ref().map_or(time, |host| host.time(time));
             let threads = leftovers.complete_from.iter().map(|thread| time(thread.from));
             let lost = (leftovers.lost > 0 || leftovers.has_own_memory).then_some(u64::MAX);
-            let recorded = recorded.entry(number).or_insert_with(RecordedProcess::without_info);
+            let recorded = recorded.entry(pid).or_insert_with(RecordedProcess::without_info);
             recorded.add_incompleteness(threads.chain(lost).max().unwrap_or(0));
             recorded.add_reused_rings(leftovers.reused_rings);
             // Each record may be written at once; or only what its threads needed later found no room in the file.
