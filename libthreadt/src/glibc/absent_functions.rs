@@ -56,9 +56,9 @@ pub fn is_relocated() -> bool {
 /// The resolver. Returns what the pointer becomes.
 #[cfg(not(test))]
 extern "C" fn relocated() -> usize {
-    UNTIL_MERGED.hide_absent(None);
-    // No library has them, whatever the program loads.
-    LATER.hide_absent(Some(NOBODYS_VERSION));
+    // A library that the program loads may bring libpthread's, but none those that came with the merge or later.
+    UNTIL_MERGED.hide_absent(|version| version != UNTIL_MERGED.newest);
+    LATER.hide_absent(|_| false);
     // SAFETY: the dynamic linker relocates this library, and no thread runs beside it.
     unsafe { libc_mark::hide() };
     unwind_sections::note_start();
@@ -79,10 +79,11 @@ struct Optional<const N: usize> {
 
 #[cfg(not(test))]
 impl<const N: usize> Optional<N> {
-    /// Hides those that no library has, under the versions that they would have there, or another one.
-    fn hide_absent(&self, version: Option<&'static CStr>) {
+    /// Hides those that no library has: under the version that a function would have there, if one may bring it.
+    fn hide_absent(&self, may_come: impl Fn(&CStr) -> bool) {
         if !elf::libc_has_version(self.newest) {
-            let functions = self.functions.map(|(name, own)| (name, version.unwrap_or(own)));
+            let hidden = |version| if may_come(version) { version } else { NOBODYS_VERSION };
+            let functions = self.functions.map(|(name, version)| (name, hidden(version)));
             // SAFETY: the dynamic linker relocates this library, after those behind it.
             unsafe { own_exports::hide_absent(&functions) };
         }
