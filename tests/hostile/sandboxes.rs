@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use super::super::harness::{Program, TestCommand, TestDirectory, Trace, trace_cat};
+use super::super::harness::{CommandOutput, Program, TestCommand, TestDirectory, Trace, trace_cat};
 use super::{DONE, account, assert_complete, privately, traced_mutexes, words};
 
 /// The status of a program that was not permitted to take a step.
@@ -27,15 +27,29 @@ fn command<'a>(test: &'a TestDirectory, steps: &str) -> TestCommand<'a> {
     traced_mutexes(test, &sandboxed()).args(words(steps)).noise_expected()
 }
 
+/// What a program has done; `None`, with a message, if it was not permitted to take a step.
+fn permitted(output: CommandOutput) -> Option<CommandOutput> {
+    if output.status.code() == Some(NOT_PERMITTED) {
+        println!("skipped: {}", output.stdout_text().trim_end());
+        return None;
+    }
+    Some(output)
+}
+
 /// Takes these steps, with an environment variable; `false` if that is not permitted.
 fn takes(test: &TestDirectory, steps: &str, (name, value): (&str, &str)) -> bool {
-    let output = command(test, steps).env(name, value).run();
-    if output.status.code() == Some(NOT_PERMITTED) {
-        println!("skipped: {steps}: {}", output.stdout_text().trim_end());
-        return false;
-    }
-    output.exited(DONE);
-    true
+    println!("{steps}");
+    permitted(command(test, steps).env(name, value).run()).is_some_and(|output| {
+        output.exited(DONE);
+        true
+    })
+}
+
+/// The numbers in the first line of `trace-cat --stat`: records, and lost ones.
+fn counts(text: &str) -> [u64; 2] {
+    let first = text.lines().next().unwrap();
+    let numbers: Vec<u64> = first.split([' ', ',']).filter_map(|word| word.parse().ok()).collect();
+    numbers.try_into().unwrap_or_else(|_| panic!("{first}"))
 }
 
 /// No variable at all: one that nothing reads.
@@ -100,11 +114,8 @@ fn threads_that_begin_in_a_sandbox_are_recorded() {
         for mode in [PLAIN, ("THR_TRACE_RING", "1M")] {
             println!("{way} {mode:?}");
             let test = TestDirectory::new("sandbox-threads");
-            let output = command(&test, &format!("pairs 10 {way} killed 6 10")).env(mode.0, mode.1).run();
-            if output.status.code() == Some(NOT_PERMITTED) {
-                println!("skipped: {way}: {}", output.stdout_text().trim_end());
-                continue;
-            }
+            let run = command(&test, &format!("pairs 10 {way} killed 6 10")).env(mode.0, mode.1);
+            let Some(output) = permitted(run.run()) else { continue };
             assert_eq!(output.status.signal(), Some(libc::SIGKILL));
             assert_complete(&test, 3 * (10 + 6 * 10));
         }
@@ -115,17 +126,13 @@ fn threads_that_begin_in_a_sandbox_are_recorded() {
 #[test]
 fn more_threads_than_have_room_in_a_sandbox_are_not_passed_over() {
     let test = TestDirectory::new("sandbox-crowd");
-    let output = command(&test, "pairs 10 chroot killed 100 10").run();
-    if output.status.code() == Some(NOT_PERMITTED) {
-        return println!("skipped: {}", output.stdout_text().trim_end());
-    }
+    let Some(output) = permitted(command(&test, "pairs 10 chroot killed 100 10").run()) else { return };
     assert_eq!(output.status.signal(), Some(libc::SIGKILL));
     let output = test.trace_cat().arg("--stat").run();
     let messages = output.stderr_text();
     assert!(messages.contains("had buffers in its own memory"), "{messages}");
-    let first = output.stdout_text().lines().next().unwrap().to_owned();
-    let records: u64 = first.split([' ', ',']).find_map(|word| word.parse().ok()).unwrap();
-    assert!((3 * 16 * 10..3 * 100 * 10).contains(&records), "{first}");
+    let [records, _] = counts(output.stdout_text());
+    assert!((3 * 16 * 10..3 * 100 * 10).contains(&records), "{records}");
 }
 
 /// The process that goes there need not have recorded anything before. It has a trinfo of its own, and needs no buffers for children.
@@ -190,10 +197,7 @@ fn rings_of_a_child_in_a_sandbox_are_those_of_its_newest_threads() {
 #[test]
 fn a_daemon_that_begins_in_another_root_has_its_own_number() {
     let test = TestDirectory::new("sandbox-daemon");
-    let output = command(&test, "pairs 10 chroot orphan 10").run();
-    if output.status.code() == Some(NOT_PERMITTED) {
-        return println!("skipped: {}", output.stdout_text().trim_end());
-    }
+    let Some(output) = permitted(command(&test, "pairs 10 chroot orphan 10").run()) else { return };
     output.exited(DONE);
     let daemon: u32 = output.stdout_text().trim_end().parse().unwrap();
     let records = records_by_process(&assert_complete(&test, 3 * (10 + 10)));
@@ -323,14 +327,9 @@ fn a_process_that_records_after_its_end_in_a_sandbox_finds_a_full_disk() {
             sandboxed().path().display()
         );
         let Some(run) = privately(&test, &script) else { return };
-        let output = run.run();
-        if output.status.code() == Some(NOT_PERMITTED) {
-            return println!("skipped: {}", output.stdout_text().trim_end());
-        }
-        output.exited(DONE);
-        let first = output.stdout_text().lines().next().unwrap();
-        let counts: Vec<u64> = first.split([' ', ',']).filter_map(|word| word.parse().ok()).collect();
-        assert!(counts[1] > 0 && counts.iter().sum::<u64>() == 3 * (10 + 1000), "{ring}: {first}");
+        let Some(output) = permitted(run.run()) else { return };
+        let [records, lost] = counts(output.exited(DONE).stdout_text());
+        assert!(lost > 0 && records + lost == 3 * (10 + 1000), "{ring}: {records}, {lost} lost");
     }
 }
 

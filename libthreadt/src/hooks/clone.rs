@@ -7,11 +7,11 @@ use core::ffi::{c_int, c_long};
 use core::mem::offset_of;
 use core::ptr::with_exposed_provenance;
 
-use super::sandbox::MOVES_FILES;
+use super::sandbox::prepare_for_namespaces;
 use crate::config::CONFIG;
 use crate::first_use::{Origin, after_fork_in_child, have_children_own_variables};
 use crate::glibc::next_functions::{self, NextFunction};
-use crate::lifecycle::{note_renumbering, prepare_for_sandbox, share_thread};
+use crate::lifecycle::share_thread;
 use crate::process_state::{ORIGIN_OFFSET, PROCESS, is_initialised};
 use crate::sys::stack::{RED_ZONE, is_on_own_stack};
 use crate::sys::stack_alignment::call_aligned;
@@ -189,12 +189,7 @@ fn can_be_initialised(stack: usize, rsp: usize) -> bool {
 
 fn prepare_for_clone(flags: c_int) {
     descriptor_table::note_clone(flags);
-    if flags & MOVES_FILES != 0 {
-        prepare_for_sandbox();
-    }
-    if flags & libc::CLONE_NEWPID != 0 {
-        note_renumbering();
-    }
+    prepare_for_namespaces(flags);
     // A vfork child's parent waits for it, and a thread has thread-local variables of its own.
     if flags & (libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_SETTLS) == libc::CLONE_VM {
         share_thread();

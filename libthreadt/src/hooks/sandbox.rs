@@ -11,10 +11,16 @@ use crate::lifecycle::{
 pub const SYS_LANDLOCK_RESTRICT_SELF: c_long = 446;
 
 /// The flags of the namespaces that decide which files a process finds by a path, and what it may do with them.
-pub const MOVES_FILES: c_int = libc::CLONE_NEWNS | libc::CLONE_NEWUSER;
+const MOVES_FILES: c_int = libc::CLONE_NEWNS | libc::CLONE_NEWUSER;
 
-fn moves_files(flags: c_int) -> bool {
-    flags & MOVES_FILES != 0
+/// Prepares for this process or its children moving to the namespaces of these flags.
+pub fn prepare_for_namespaces(flags: c_int) {
+    if flags & MOVES_FILES != 0 {
+        prepare_for_sandbox();
+    }
+    if flags & libc::CLONE_NEWPID != 0 {
+        note_renumbering();
+    }
 }
 
 hook! {
@@ -41,12 +47,7 @@ pub fn leave_others(flags: c_int, call_next: impl Fn() -> c_long) -> c_long {
     if flags & (libc::CLONE_FS | libc::CLONE_NEWNS) != 0 {
         prepare_for_departure();
     }
-    if moves_files(flags) {
-        prepare_for_sandbox();
-    }
-    if flags & libc::CLONE_NEWPID != 0 {
-        note_renumbering();
-    }
+    prepare_for_namespaces(flags);
     if flags & libc::CLONE_FILES != 0 { leave_descriptor_table(None, call_next) } else { call_next() }
 }
 
@@ -61,12 +62,7 @@ hook! {
 
 /// `setns` by `call_next`. Without a type it may be any namespace.
 pub fn enter_namespace(nstype: c_int, call_next: impl FnOnce() -> c_long) -> c_long {
-    if nstype == 0 || moves_files(nstype) {
-        prepare_for_sandbox();
-    }
-    if nstype == 0 || nstype & libc::CLONE_NEWPID != 0 {
-        note_renumbering();
-    }
+    prepare_for_namespaces(if nstype == 0 { MOVES_FILES | libc::CLONE_NEWPID } else { nstype });
     change_namespace(call_next)
 }
 
