@@ -184,7 +184,8 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
         let at_once = has_begun && (stopped().is_none() || PROCESS.final_flush_begun.load(Relaxed) != 0);
         if right == WriteRight::Taken && at_once && slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0 {
             // Also what signal handlers have recorded meanwhile. Those that come now write what they have in deeper regions.
-            let written = (depth..REGIONS).try_for_each(|other| {
+            let mut unwritten = (depth..REGIONS).filter(|other| slot.has_unwritten(*other));
+            let written = unwritten.try_for_each(|other| {
                 slot.writer_depth.store(other as u8, Relaxed);
                 slot.write(other, Some(depth), file_entry(slot, lwp))
             });

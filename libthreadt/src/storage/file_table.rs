@@ -157,7 +157,7 @@ impl RecordFileEntry {
     /// Takes `length` bytes for a writer, and returns where they begin.
     pub fn take(&self, length: u64) -> u64 {
         let at = self.end.fetch_add(length, AcqRel);
-        self.publish(at.saturating_add(length));
+        self.publish(at, at.saturating_add(length));
         at
     }
 
@@ -166,7 +166,7 @@ impl RecordFileEntry {
         let end = at.saturating_add(length);
         let taken = self.end.compare_exchange(at, end, AcqRel, Relaxed).is_ok();
         if taken {
-            self.publish(end);
+            self.publish(at, end);
         }
         taken
     }
@@ -182,8 +182,8 @@ impl RecordFileEntry {
 
     /// Notes that so many bytes are given to writers, or more.
     pub fn at_least(&self, end: u64) {
-        self.end.fetch_max(end, AcqRel);
-        self.publish(end);
+        let before = self.end.fetch_max(end, AcqRel);
+        self.publish(before, end);
     }
 
     fn set_end(&self, end: u64) {
@@ -200,11 +200,11 @@ impl RecordFileEntry {
         }
     }
 
-    /// Lets readers know of an end. Another thread may have published a greater one.
-    fn publish(&self, end: u64) {
+    /// Lets readers know of an end, which was `before` until now. Another thread may have published a greater one.
+    fn publish(&self, before: u64, end: u64) {
         let Some(published) = self.published() else { return };
-        // Tried first: that is one page fault where the page of the trbuf has not been used yet; `fetch_max` reads first, and takes two.
-        if published.end.compare_exchange(0, end, AcqRel, Relaxed).is_err() {
+        // First, as that is one page fault where the page of the trbuf has not been used yet; `fetch_max` reads first, and takes two.
+        if before != 0 || published.end.compare_exchange(0, end, AcqRel, Relaxed).is_err() {
             published.end.fetch_max(end, AcqRel);
         }
     }

@@ -26,6 +26,15 @@ impl Slot {
         (0..REGIONS).try_for_each(|depth| self.write(depth, None, entry))
     }
 
+    /// Whether a region has text to be written, or a write that was left.
+    #[inline]
+    pub fn has_unwritten(self, depth: usize) -> bool {
+        let region = &self.regions[depth & (REGIONS - 1)];
+        region.write_position.load(Relaxed) != 0
+            || region.write_intent.load(Relaxed) != 0
+            || self.has_left_request(depth)
+    }
+
     /// Writes the text of one region to the file. The caller must be the writer; `record` is the depth of its record, if it
     /// is one that writes. If it fails, the text stays.
     pub fn write(self, depth: usize, record: Option<usize>, entry: &RecordFileEntry) -> Result {
@@ -43,7 +52,7 @@ impl Slot {
 
     fn write_region(self, depth: usize, record: Option<usize>, entry: &RecordFileEntry) -> Result {
         let region = &self.regions[depth & (REGIONS - 1)];
-        if !self.is_disowned() {
+        if self.has_left_request(depth) && !self.is_disowned() {
             self.complete_left_request(depth, entry);
         }
         let mut repetitions = 16;

@@ -42,7 +42,9 @@ impl Slot {
         for interrupted in (0..depth).filter(|lower| self.range_requests[lower & (REGIONS - 1)].is_made()) {
             is_free &= self.complete_request(interrupted, entry, limit)?.is_some();
         }
-        (depth + 1..REGIONS).for_each(|higher| self.complete_left_request(higher, entry));
+        for left in (depth + 1..REGIONS).filter(|higher| self.has_left_request(*higher)) {
+            self.complete_left_request(left, entry);
+        }
         if is_free && let Some(sole_user) = entry.sole_user() {
             let request = &self.range_requests[depth & (REGIONS - 1)];
             request.make(text, sole_user);
@@ -62,13 +64,19 @@ impl Slot {
         Ok(at)
     }
 
-    /// Takes and notes what was requested by a write of this region that was left by a jump, if there was one, so that the write is
-    /// repeated.
+    /// Whether a write of this region, which nobody is at, was left by a jump before its range was noted.
+    #[inline]
+    pub(super) fn has_left_request(self, depth: usize) -> bool {
+        self.range_requests[depth & (REGIONS - 1)].is_made()
+    }
+
+    /// Takes and notes what was requested by a write of this region that was left by a jump, so that the write is repeated.
+    #[cold]
     #[inline(never)]
     pub(super) fn complete_left_request(self, depth: usize, entry: &RecordFileEntry) {
         let request = &self.range_requests[depth & (REGIONS - 1)];
         // A ring may have overwritten the text since.
-        if request.is_made() && !slot_layout().is_ring() && entry.sole_user() == Some(request.sole_user.load(Relaxed)) {
+        if !slot_layout().is_ring() && entry.sole_user() == Some(request.sole_user.load(Relaxed)) {
             let text = unpack_range(request.text.load(Relaxed));
             let end = request.begin.load(Relaxed).saturating_add(text.len() as u64);
             if end > entry.end() {
