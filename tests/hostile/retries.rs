@@ -61,13 +61,15 @@ fn calls_are_tried_until_they_return_on_a_stack_that_is_much_used() {
 #[test]
 fn a_timer_that_is_faster_than_a_write_loses_nothing() {
     let program = Program::c("hostile/fast_timer.c");
-    let test = TestDirectory::new("fast-timer");
-    let output = test.traced(&program).args(["173", "300"]).env("THR_TRACE_EVENTS", "sema_post").run();
-    let text = output.exited(DONE).stdout_text().to_owned();
-    let words: Vec<u64> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
-    let [begun, returned] = words[..] else { panic!("{text}") };
-    let account = account(&test.merged());
-    let found = account.records as u64;
-    assert_eq!(account.lost, 0, "of {returned}");
-    assert!((returned..=begun).contains(&found), "{found} and not {returned} to {begun} records");
+    for (microseconds, mode) in [("173", ("THR_TRACE_DETAIL", "0")), ("50", ("THR_TRACE_BUF", "1"))] {
+        let test = TestDirectory::new("fast-timer");
+        let run = test.traced(&program).args([microseconds, "300"]).env("THR_TRACE_EVENTS", "sema_post");
+        let text = run.env(mode.0, mode.1).run().exited(DONE).stdout_text().to_owned();
+        let words: Vec<u64> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let [begun, returned] = words[..] else { panic!("{text}") };
+        let account = account(&test.merged());
+        let found = account.records as u64;
+        assert_eq!(account.lost, 0, "{mode:?}: of {returned}");
+        assert!((returned..=begun).contains(&found), "{mode:?}: {found} and not {returned} to {begun} records");
+    }
 }

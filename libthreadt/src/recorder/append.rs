@@ -151,17 +151,20 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     let lwp = slot.lwp.load(Relaxed);
     let right = slot.become_writer(lwp, depth as u8);
     let may_write = matches!(right, WriteRight::Taken | WriteRight::Nested);
-    // Also in a handler that seems to have interrupted a write: it may have been left.
-    let has_begun = may_write && slot.left_writes.begins(lwp, time);
-    // Where each record is written at once, a program that tries a call until it returns in time would try for ever.
-    let is_at_once = slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0;
-    let _blocked = if has_begun && !is_at_once { slot.left_writes.block_signals() } else { None };
-    if has_begun {
-        sys::close_abandoned(lwp, Some(stack_pointer()));
-    }
     // A handler's region is written when it is half full: it can only append while the interrupted thread writes all.
     let enough = if depth == 0 { capacity(depth) - RESERVE } else { capacity(depth) / 2 };
     let nearly_full = !slot.has_room(depth) || slot.end_of(depth).load(Relaxed) > enough;
+    // Also in a handler that seems to have interrupted a write: it may have been left.
+    let begins = may_write && slot.left_writes.begins(lwp, time);
+    // Where each record is written at once, a program that tries a call until it returns in time would try for ever: there signals wait
+    // only if records would be lost.
+    let is_at_once = slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0;
+    let may_block = if is_at_once { may_write && nearly_full } else { begins };
+    let blocked = if may_block { slot.left_writes.block_signals() } else { None };
+    let has_begun = begins || blocked.is_some();
+    if has_begun {
+        sys::close_abandoned(lwp, Some(stack_pointer()));
+    }
     if has_begun && nearly_full && stopped().is_none() {
         write_full(slot, depth);
         if slot.is_disowned() {
