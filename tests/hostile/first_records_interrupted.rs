@@ -3,6 +3,7 @@
 //! Whatever the handler does, no process works on with what is its parent's: nobody's files are renamed, nothing false is
 //! reported, and each process's records are as many as its calls, or are counted as lost.
 
+use std::collections::HashSet;
 use std::fs;
 
 use super::super::harness::{CommandOutput, Program, SeededRandom, TestDirectory};
@@ -52,6 +53,10 @@ fn interrupt_recorded(at_once: bool, way: &str, when: &[String]) -> Option<bool>
     let output = if at_once { run.env("THR_TRACE_BUF", "1") } else { run }.run();
     let (processes, was_interrupted) = outcome(&output)?;
     let trace = test.merged();
+    let mut lines = HashSet::new();
+    for record in &trace.records {
+        assert!(lines.insert(&record.line), "{way} {when:?}: {} is there twice", record.line);
+    }
     for calls in processes {
         let of_process = |record: &&&super::super::harness::Record| record.fields.pid == calls.pid;
         let (losses, posts) = (trace.of("trace_lost"), trace.of("sema_post"));
@@ -205,6 +210,15 @@ fn a_handler_that_executes_leaves_no_record_of_the_process_behind() {
 #[test]
 fn a_handler_that_cannot_execute_lets_the_process_go_on() {
     interrupt_at_each_step("failing", 1);
+}
+
+/// What a handler has recorded while files were made is kept, and it writes that when it tries to run a program; or the thread does.
+/// Another handler comes meanwhile.
+#[test]
+fn records_that_were_kept_are_written_once_whatever_a_handler_does() {
+    for way in ["kept-failing", "kept-jump"] {
+        interrupt_recorded_at_each_step(true, way, 4);
+    }
 }
 
 /// Not a first record is interrupted, but the write of one. The handler's buffer has room for a hundred records.

@@ -19,7 +19,7 @@ use crate::first_use::{initialise, is_being_initialised, prepare_files_for_recor
 use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::storage::kept_records::{Kept, has_some, move_first, take_back};
 use crate::storage::{self, Slot, thread_local};
-use crate::sys::{Errno, thread_exists, thread_id, thread_word};
+use crate::sys::{BlockedSignals, Errno, thread_exists, thread_id, thread_word};
 use crate::trace_dir::sandbox_spares;
 
 /// This thread's slot; it claims one if it has none. If that fails, `records`, whose time is a reading `time` of the
@@ -101,6 +101,7 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
         forget_begin(lines);
         return lose_without_slot(records, Errno(libc::ENOMEM), time);
     };
+    let _blocked = block_signals_while_moving();
     take_over_losses(slot);
     append_kept(slot);
     let parent = PROCESS.unrecorded_parent.load(Relaxed);
@@ -109,6 +110,18 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
         append_begin(slot, time);
     }
     Some(slot)
+}
+
+/// The signals that wait while records and counts that stand elsewhere get into a slot, if there are any: a jump would leave one that is
+/// in both places, and a handler that executes another program would write it once more.
+fn block_signals_while_moving() -> Option<BlockedSignals> {
+    let is_some = has_some() || has_losses_without_slot() || PROCESS.unrecorded_parent.load(Relaxed) != 0;
+    is_some.then(BlockedSignals::new).flatten()
+}
+
+/// Whether records of threads without a slot were lost and stand in no slot's count.
+fn has_losses_without_slot() -> bool {
+    control::words().lost_without_slot.load(Relaxed) != 0
 }
 
 /// Set in the parent's PID while a thread writes the record that begins a child's trace. Should a jump leave that, the end of the
@@ -151,7 +164,8 @@ fn append_kept(slot: Slot) {
 
 /// Gives what was kept of threads that have made no record since, each a slot.
 fn write_kept() {
-    // This thread goes on with nothing that it has left or interrupted.
+    // This thread has left what it was moving. Where no signals could wait, a handler may have interrupted that instead; it is there twice
+    // then if the handler's exec fails.
     take_back(|lwp| lwp == thread_id() || !thread_exists(process_state::id(), lwp));
     let write = |record: Kept| {
         let Some(slot) = claim_slot_for(record.lwp, record.tid) else {
@@ -196,10 +210,7 @@ fn lose_muted(records: u32) -> Option<Slot> {
 /// Whether the files would have records, or losses, that are nowhere else yet.
 pub fn has_records_without_slot() -> bool {
     !handler::is_instead_of_trace()
-        && (has_some()
-            || PROCESS.lost_early.load(Relaxed) != 0
-            || control::words().lost_without_slot.load(Relaxed) != 0
-            || has_left_begin())
+        && (has_some() || PROCESS.lost_early.load(Relaxed) != 0 || has_losses_without_slot() || has_left_begin())
 }
 
 /// Whether the record that begins a child's trace was to be written, and a jump has left that.
@@ -218,9 +229,10 @@ fn lacks_begin() -> bool {
 /// That may be one without a slot, too: the last one, after main has left by `pthread_exit`, if it began after recording had stopped.
 pub fn take_over_last_losses() {
     count_early_losses();
+    let _blocked = block_signals_while_moving();
     write_kept();
     let slot = thread_local::own();
-    let has_more = control::words().lost_without_slot.load(Relaxed) != 0 || lacks_begin();
+    let has_more = has_losses_without_slot() || lacks_begin();
     let may_claim = slot.is_none() && has_more && !thread_word::is_muted();
     if let Some(slot) = if may_claim { claim_slot() } else { slot } {
         take_over_losses(slot);

@@ -18,14 +18,32 @@ static inline int advance(pid_t process, int request, int *status) {
     return 1;
 }
 
-// Stops the process at its system calls, and sends the signal after so many system calls and then so many instructions; or lets it end
-// before. Returns its status then.
-static inline int interrupt(pid_t process, int system_calls, int instructions) {
+// Takes a process that has asked to be traced and stopped itself.
+static inline void begin_to_interrupt(pid_t process) {
     int status;
     CHECK(waitpid(process, &status, 0) == process);
     if (WIFEXITED(status))
         _exit(77);
     CHECK(ptrace(PTRACE_SETOPTIONS, process, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) == 0);
+}
+
+// Sends another signal first, after so many system calls. The process goes on to its next one, which its handler makes.
+static inline void interrupt_first(pid_t process, int system_calls, int number) {
+    int status;
+    for (int stops = 0; stops < 2 * system_calls; stops++)
+        CHECK(advance(process, PTRACE_SYSCALL, &status));
+    // The kernel sends it, and asks whether the process is to get it.
+    for (int sent = 0; sent < 2; sent++) {
+        CHECK(ptrace(PTRACE_SYSCALL, process, NULL, (void *)(long)number) == 0);
+        CHECK(waitpid(process, &status, 0) == process && WIFSTOPPED(status));
+        CHECK((WSTOPSIG(status) == number) == (sent == 0));
+    }
+}
+
+// Stops the process at its system calls, and sends the signal after so many system calls and then so many instructions; or lets it end
+// before. Returns its status then.
+static inline int go_on_and_interrupt(pid_t process, int system_calls, int instructions) {
+    int status;
     for (int stops = 0; stops < 2 * system_calls; stops++)
         if (!advance(process, PTRACE_SYSCALL, &status))
             return status;
@@ -35,4 +53,9 @@ static inline int interrupt(pid_t process, int system_calls, int instructions) {
     CHECK(ptrace(PTRACE_DETACH, process, NULL, (void *)SIGALRM) == 0);
     CHECK(waitpid(process, &status, 0) == process);
     return status;
+}
+
+static inline int interrupt(pid_t process, int system_calls, int instructions) {
+    begin_to_interrupt(process);
+    return go_on_and_interrupt(process, system_calls, instructions);
 }

@@ -18,6 +18,8 @@
 //   exec     runs a program in its place that posts 3 times and ends with 7
 //   failing  tries to run a program that is not there
 //   many     posts 500 times. The process has posted before: not its first record is interrupted, but a write
+// With "kept-" before it another signal comes earlier, after 20 system calls, whose handler posts twice, and tries to run a program if
+// the other one does.
 // Without a STEP the signal comes after a random time, up to MICROSECONDS: `interrupted_first_record WAY at MICROSECONDS`.
 //
 // Every process posts 10 times where the signal may come, and 20 times later, when the handler does nothing; where the handler forks
@@ -63,6 +65,7 @@ static volatile sig_atomic_t was_handled, is_late;
 static sem_t semaphore;
 static sigjmp_buf before;
 static atomic_int may_post, has_posted;
+static int has_earlier;
 
 static void post(int count) {
     for (int i = 0; i < count; i++) {
@@ -116,6 +119,17 @@ static void make_guests(void) {
     }
 }
 
+static void fail_to_execute(void) {
+    CHECK(execv("/nonexistent", (char *[]){"nonexistent", NULL}) == -1);
+}
+
+static void post_earlier(int number) {
+    (void)number;
+    post(2);
+    if (strcmp(way, "failing") == 0)
+        fail_to_execute();
+}
+
 static void handle(int number) {
     int outer = in_progress;
     (void)number;
@@ -142,7 +156,7 @@ static void handle(int number) {
     if (strcmp(way, "many") == 0)
         post(500);
     if (strcmp(way, "failing") == 0)
-        CHECK(execv("/nonexistent", (char *[]){"nonexistent", NULL}) == -1);
+        fail_to_execute();
     if (strcmp(way, "vfork") == 0)
         make_guests();
     int is_unseen = strcmp(way, "unseen") == 0, is_raw = is_unseen || strcmp(way, "raw") == 0;
@@ -175,6 +189,7 @@ static int run(int microseconds) {
     struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
     struct itimerval timer = {.it_value = {0, microseconds}};
     CHECK(sigaction(SIGALRM, &action, NULL) == 0 && sem_init(&semaphore, 0, 0) == 0);
+    CHECK(signal(SIGUSR1, post_earlier) != SIG_ERR);
     begin_process();
     pid_t first = own->pid;
     int before_all = open_descriptors();
@@ -219,7 +234,8 @@ int main(int argc, char **argv) {
     }
     CHECK(argc == 3 || argc == 4);
     int is_timed = argc == 4 && strcmp(argv[2], "at") == 0;
-    way = argv[1];
+    has_earlier = strncmp(argv[1], "kept-", 5) == 0;
+    way = argv[1] + (has_earlier ? 5 : 0);
     program = argv[0];
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED);
@@ -227,10 +243,14 @@ int main(int argc, char **argv) {
     CHECK(process >= 0);
     if (process == 0)
         run(is_timed ? atoi(argv[3]) : 0);
-    if (!is_timed)
-        status = interrupt(process, atoi(argv[2]), argc == 4 ? atoi(argv[3]) : 0);
-    else
+    if (is_timed) {
         CHECK(waitpid(process, &status, 0) == process);
+    } else {
+        begin_to_interrupt(process);
+        if (has_earlier)
+            interrupt_first(process, 20, SIGUSR1);
+        status = go_on_and_interrupt(process, atoi(argv[2]), argc == 4 ? atoi(argv[3]) : 0);
+    }
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
     for (int i = 0; i < shared->processes; i++) {
         struct calls *calls = &shared->calls[i];
