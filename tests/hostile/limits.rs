@@ -40,6 +40,22 @@ fn no_memory_at_all() {
     complains_once(&output, "Cannot allocate memory");
 }
 
+/// Threads that cannot be made are recorded, though there is no memory either for what their creator hands on.
+#[test]
+fn threads_that_there_is_no_memory_for_are_recorded() {
+    let test = TestDirectory::new("as-threads");
+    let run = traced_steps(&test, "pairs 10 as 0 nothread 3 pairs 10").env("THR_TRACE_EVENTS", "mutex:thread");
+    run.run().exited(DONE);
+    let trace = test.merged();
+    let results: Vec<u64> = trace
+        .of("thr_create")
+        .iter()
+        .filter(|record| record.fields.which == 2)
+        .map(|record| record.get("rval"))
+        .collect();
+    assert_eq!(results, [libc::EAGAIN as u64; 3]);
+}
+
 /// Buffers for children that a program makes before it changes its root are not worth the memory that it needs itself.
 #[test]
 fn reserves_leave_the_program_its_memory() {

@@ -52,9 +52,11 @@ unsafe fn create<R: CallResult>(
         next_functions::look_up_all();
         glibc::calibrate();
     }
-    let new_start = || ThreadStart::new(start_routine as usize, arg as usize, thread as usize, is_c11);
-    let start = if is_recording() { new_start() } else { None };
-    let Some(start) = start else { return call_next(thread, start_routine, arg) };
+    if !is_recording() {
+        return call_next(thread, start_routine, arg);
+    }
+    // Without memory for it the thread begins as it would without this library.
+    let start = ThreadStart::new(start_routine as usize, arg as usize, thread as usize, is_c11);
     let recorded = records(id::THR_CREATE);
     if recorded {
         let columns = [thread as u64, attr as u64, start_routine as u64, arg as u64, detail(caller)];
@@ -64,12 +66,20 @@ unsafe fn create<R: CallResult>(
         recorder::put_stack(time);
     }
     let mut tid = 0u64;
-    let result = call_next((&raw mut tid).cast(), lifecycle::run as Ptr, (&raw const *start).cast_mut().cast());
+    let result = match start {
+        Some(start) => call_next((&raw mut tid).cast(), lifecycle::run as Ptr, (&raw const *start).cast_mut().cast()),
+        None => call_next(thread, start_routine, arg),
+    };
     let time = clock::now_fenced();
-    if result.rval() == 0 {
-        start.publish_tid(tid);
-    } else {
-        start.release();
+    let is_made = result.rval() == 0;
+    match start {
+        Some(start) if is_made => start.publish_tid(tid),
+        Some(start) => start.release(),
+        // SAFETY: the caller's variable, which the call has filled.
+        None if is_made => tid = unsafe { thread.cast::<u64>().read() },
+        None => {}
+    }
+    if !is_made {
         tid = 0;
     }
     if recorded {

@@ -3,6 +3,7 @@
 //   pairs N          N pairs of lock and unlock
 //   thread N         the same in a thread that is joined
 //   threads T N      the same in T threads at once, each with a mutex of its own
+//   nothread N       fails unless N threads with stacks of libc's cannot be made
 //   nofile N, fsize N, as N    lowers a limit; `as` to what the process has now and N bytes more
 //   map N            maps N bytes and unmaps them
 //   lock all         locks all memory, also what is mapped later, if that is allowed
@@ -73,6 +74,12 @@ static void run_threads(int threads, long count) {
     }
     for (int i = 0; i < threads; i++)
         CHECK(pthread_join(ids[i], NULL) == 0);
+}
+
+static void fail_to_make_threads(long count) {
+    pthread_t id;
+    for (long i = 0; i < count; i++)
+        CHECK(pthread_create(&id, NULL, work, NULL) == EAGAIN);
 }
 
 static void limit(int what, unsigned long value) {
@@ -285,6 +292,8 @@ int main(int argc, char **argv) {
             run_threads(1, number);
         else if (strcmp(step, "threads") == 0)
             run_threads((int)number, atol(*next++));
+        else if (strcmp(step, "nothread") == 0)
+            fail_to_make_threads(number);
         else if (strcmp(step, "nofile") == 0)
             limit(RLIMIT_NOFILE, number);
         else if (strcmp(step, "fsize") == 0)
