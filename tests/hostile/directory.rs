@@ -107,11 +107,12 @@ fn behind_a_chroot(test: &TestDirectory, then: &[&str]) -> Option<CommandOutput>
     Some(traced_steps(test, "pairs 100 thread 100 chroot").arg(&root).args(then).noise_expected().run())
 }
 
+/// What cannot be written any more stays in the buffers, for trace-cat, and is nothing to complain of.
 #[test]
 fn chroot_during_the_run() {
     let test = TestDirectory::new("chroot");
     let Some(output) = behind_a_chroot(&test, &["thread", "400", "pairs", "100"]) else { return };
-    complains_once(&output, "No such file or directory");
+    assert_eq!(output.stderr_text(), "");
     assert_complete(&test, 3 * 700);
 }
 

@@ -224,7 +224,7 @@ pub fn is_left_for_others(slot: Slot) -> bool {
 /// or for trace-cat. What is lost later is reported then.
 pub fn report_unwritten(slot: Slot, written: Result) {
     let is_meant = || {
-        process_state::sandboxed().is_some()
+        process_state::sandboxed().or_else(sandbox_spares::hindrance).is_some()
             || is_left_for_others(slot)
             || written == Err(Errno(libc::EACCES)) && sys::is_or_may_become_root()
     };
