@@ -71,11 +71,17 @@ fn try_inspect(path: &Path, diagnostics: &Diagnostics) -> io::Result<ProcessStat
 }
 
 /// Whether the process has a trinfo, which it makes once it has recorded something, and its trbuf has a header; and it does not say that
-/// the buffers were in the process's own memory.
+/// the buffers were in the process's own memory, nor how many records were lost, as it does at the end: then it is that of an earlier
+/// process with this number, and the trbuf's had just begun when it was killed.
 fn had_buffers(path: &Path) -> bool {
     let Some(FileName::Buffers(number)) = split_name(path).1 else { return false };
     let info = std::fs::read(ProcessFiles::of_file(path, number).path(FileName::Info(number)));
-    info.is_ok_and(|text| !info::lines(&text).any(|line| line == (b"buffer", b"anonymous")))
+    let is_open = |is_open: bool, (key, value): (&[u8], &[u8])| match (key, value) {
+        (b"format", _) => true,
+        (b"lost", _) | (b"buffer", b"anonymous") => false,
+        _ => is_open,
+    };
+    info.is_ok_and(|text| info::lines(&text).fold(true, is_open))
 }
 
 fn is_blank(page: &[u8; PAGE]) -> bool {
