@@ -182,6 +182,9 @@ fn omit_conditions(
     }
 }
 
+/// Events of calls that may not return, because they end their process or thread.
+const ENDING: [&str; 3] = ["thr_cancel", "thr_kill", "thr_sigqueue"];
+
 /// The hook of a row of `functions.tsv`.
 fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>) -> String {
     let [symbol, event, hook_kind, next, cells, prototype, ..] = row else { panic!("{place}: a row has 6 columns") };
@@ -250,8 +253,8 @@ fn hook(place: &str, row: &[&str], first_records: &BTreeMap<String, FirstRecord>
          unsafe {{\n    let switch = switch(id::{upper});\n    \
          if !switch.is_on() {{ return {jump}; }}\n{omit_before}"
     );
-    // Until a release is recorded, the thread's slot has a note of it.
-    let (note, recorded) = if *level == *"waiters" {
+    // Until a release is recorded, or a call that may end the process or the thread, the thread's slot has a note of it.
+    let (note, recorded) = if *level == *"waiters" || ENDING.contains(event) {
         let of = |event: &str| format!("recorder::note_release(id::{event}, {object} as u64, time)");
         let note = match is_mutex {
             true => format!("let noted = if recursive {{ {} }} else {{ {} }};", of(&format!("R{upper}")), of(&upper)),

@@ -37,6 +37,22 @@ fn every_stage_is_recorded() {
     }
 }
 
+/// A call that ends its process, or its thread, does not return to be recorded.
+#[test]
+fn the_call_that_ends_a_thread_is_told() {
+    for (call, number) in [("kill", 110), ("sigqueue", 141), ("cancel", 132)] {
+        let test = TestDirectory::new("ends-itself");
+        let output = test.traced(Program::c("lifecycle/ends_itself.c")).arg(call).run();
+        match call {
+            "cancel" => output.exited(7),
+            _ => output.killed(libc::SIGTERM),
+        };
+        let trace = test.merged();
+        let calls: Vec<u64> = trace.of("trace_inflight").iter().map(|record| record.get("call")).collect();
+        assert_eq!(calls, [number], "{call}");
+    }
+}
+
 /// Four threads record at full speed while the fifth ends the process: the trace has all that they had finished, once.
 #[test]
 fn an_end_while_others_run_loses_nothing() {
