@@ -287,8 +287,10 @@ fn look_for_holder(
     }
     if is_blank {
         process.check()?;
-        // Whoever made it did not get as far as to record.
+        // Whoever made it did not get as far as to record. Another child that a handler has forked may make it once more at any moment: it
+        // is not renamed with an earlier process's files, which are looked for when the name is taken.
         let _ = path::unlink(path);
+        return Ok(Some(NamesHolder::Gone));
     }
     Ok(Some(NamesHolder::Dead(owner.map_or(0, |owner| owner.start_time))))
 }
