@@ -77,6 +77,27 @@ fn lost(trace: &Trace, lwp: u32) -> usize {
     loss_records.map(|record| record.fields.arguments[0].bits() as usize).sum()
 }
 
+/// With `THR_TRACE_BUF` each record is in its file when the call has returned; also one that a signal handler has made when the call that
+/// it interrupted had looked for such records already.
+#[test]
+fn a_handlers_record_is_written_at_once_whenever_the_signal_comes() {
+    let program = Program::c("hostile/late_record.c");
+    // The first post made the file. This one opens, examines, writes and closes it.
+    for (system_calls, instructions) in
+        (4..6).flat_map(|calls| (0..400).step_by(8).map(move |instructions| (calls, instructions)))
+    {
+        let test = TestDirectory::new("late-record");
+        let when = [system_calls, instructions].map(|number: u32| number.to_string());
+        let run = test.traced(&program).args(&when).arg(test.trace_directory());
+        let output = run.env("THR_TRACE_EVENTS", "sema_post").env("THR_TRACE_BUF", "1").run();
+        if output.status.code() == Some(77) {
+            return println!("skipped: no process may be stopped here");
+        }
+        let text = output.exited(super::DONE).stdout_text();
+        assert_eq!(text.trim(), "3 3", "{system_calls} system calls and {instructions} instructions");
+    }
+}
+
 #[test]
 fn handlers_post_and_lock_at_full_speed() {
     for unbuffered in [false, true] {

@@ -171,6 +171,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
             return;
         }
     }
+    let mut is_written = false;
     if slot.is_stale() {
         append_elsewhere(slot, time, lines);
     } else if let Some(cause) = storage::refusal(time) {
@@ -186,25 +187,45 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
         // Once recording stops, only the process's end needs the records in the file.
         let at_once = has_begun && (stopped().is_none() || PROCESS.final_flush_begun.load(Relaxed) != 0);
         if right == WriteRight::Taken && at_once && slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0 {
-            // Also what signal handlers have recorded meanwhile. Those that come now write what they have in deeper regions.
-            let mut unwritten = (depth..REGIONS).filter(|other| slot.has_unwritten(*other));
-            let written = unwritten.try_for_each(|other| {
-                slot.writer_depth.store(other as u8, Relaxed);
-                slot.write(other, Some(depth), file_entry(slot, lwp))
-            });
+            let written = slot.write(depth, Some(depth), file_entry(slot, lwp));
             if !slot.is_disowned() {
                 storage::report_unwritten(slot, written);
             }
+            is_written = written.is_ok() && !slot.is_disowned();
         }
-    }
-    if has_begun {
-        slot.left_writes.note_done();
     }
     if right == WriteRight::Taken {
         slot.release_writer();
     }
+    if is_written {
+        write_records_of_handlers(slot, depth);
+    }
+    if has_begun {
+        slot.left_writes.note_done();
+    }
     if stopped().is_some() && slot.end_of(depth).load(Relaxed) > enough {
         storage::outlast();
+    }
+}
+
+/// Writes what signal handlers have recorded in regions behind `depth` while this thread was the writer. Those that come when it is none
+/// write their records themselves.
+fn write_records_of_handlers(slot: Slot, depth: usize) {
+    let lwp = slot.lwp.load(Relaxed);
+    // Anew each time: while one region is written handlers may record in all.
+    for _ in 0..REGIONS {
+        let Some(unwritten) = (depth + 1..REGIONS).find(|other| slot.has_unwritten(*other)) else { return };
+        if slot.become_writer(lwp, unwritten as u8) != WriteRight::Taken {
+            return;
+        }
+        let written = slot.write(unwritten, Some(depth), file_entry(slot, lwp));
+        if !slot.is_disowned() {
+            storage::report_unwritten(slot, written);
+        }
+        slot.release_writer();
+        if written.is_err() {
+            return;
+        }
     }
 }
 
