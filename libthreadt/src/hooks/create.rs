@@ -65,23 +65,26 @@ unsafe fn create<R: CallResult>(
         recorder::put(&id::THR_CREATE_1, time, columns);
         recorder::put_stack(time);
     }
-    let mut tid = 0u64;
+    let mut made = 0u64;
     let result = match start {
-        Some(start) => call_next((&raw mut tid).cast(), lifecycle::run as Ptr, (&raw const *start).cast_mut().cast()),
+        Some(start) => call_next((&raw mut made).cast(), lifecycle::run as Ptr, (&raw const *start).cast_mut().cast()),
         None => call_next(thread, start_routine, arg),
     };
     let time = clock::now_fenced();
     let is_made = result.rval() == 0;
-    match start {
-        Some(start) if is_made => start.publish_tid(tid),
-        Some(start) => start.release(),
+    let tid = match start {
+        Some(start) if is_made => {
+            start.publish_tid(made);
+            made
+        }
+        Some(start) => {
+            start.release();
+            0
+        }
         // SAFETY: the caller's variable, which the call has filled.
-        None if is_made => tid = unsafe { thread.cast::<u64>().read() },
-        None => {}
-    }
-    if !is_made {
-        tid = 0;
-    }
+        None if is_made => unsafe { thread.cast::<u64>().read() },
+        None => 0,
+    };
     if recorded {
         recorder::put(&id::THR_CREATE_2, time, [result.rval(), tid, 0, 0, 0]);
     }

@@ -2,7 +2,8 @@
 //!
 //! A release takes effect before its record is written. When the thread is cancelled in between, or the process ends,
 //! other threads may have acquired what it released. So the thread notes the release in its slot before the call, and
-//! removes the note when it has written the record. A note that stays becomes a `trace_inflight` record.
+//! removes the note when it has written the record. A note that stays becomes a `trace_inflight` record. So it is with a
+//! call that may end its own process or thread (`pthread_kill`): without the note nothing would show it.
 //!
 //! There is one note: while a signal handler or a cleanup handler interrupts a release, their own releases are not noted.
 

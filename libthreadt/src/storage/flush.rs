@@ -30,9 +30,7 @@ impl Slot {
     #[inline]
     pub fn has_unwritten(self, depth: usize) -> bool {
         let region = &self.regions[depth & (REGIONS - 1)];
-        region.write_position.load(Relaxed) != 0
-            || region.write_intent.load(Relaxed) != 0
-            || self.has_left_request(depth)
+        region.write_position.load(Relaxed) != 0 || region.write_intent.load(Relaxed) != 0 || self.has_request(depth)
     }
 
     /// Writes the text of one region to the file. The caller must be the writer; `record` is the depth of its record, if it
@@ -52,7 +50,7 @@ impl Slot {
 
     fn write_region(self, depth: usize, record: Option<usize>, entry: &RecordFileEntry) -> Result {
         let region = &self.regions[depth & (REGIONS - 1)];
-        if self.has_left_request(depth) && !self.is_disowned() {
+        if self.has_request(depth) && !self.is_disowned() {
             self.complete_left_request(depth, entry);
         }
         let mut repetitions = 16;
@@ -73,7 +71,7 @@ impl Slot {
                 }
                 return Ok(());
             }
-            if let Some(cause) = process_state::sandboxed().or_else(sandbox_spares::hindrance) {
+            if let Some(cause) = hindrance() {
                 // The path may lead to another file in a new root.
                 return Err(cause);
             }
@@ -188,6 +186,11 @@ impl Slot {
     }
 }
 
+/// Why the process can open no file of the trace: it is in a sandbox.
+fn hindrance() -> Option<Errno> {
+    process_state::sandboxed().or_else(sandbox_spares::hindrance)
+}
+
 /// Whether to write such a range takes longer than to open a file.
 fn is_long(position: u64) -> bool {
     let Range { start, end } = unpack_range(position);
@@ -224,7 +227,7 @@ pub fn is_left_for_others(slot: Slot) -> bool {
 /// or for trace-cat. What is lost later is reported then.
 pub fn report_unwritten(slot: Slot, written: Result) {
     let is_meant = || {
-        process_state::sandboxed().or_else(sandbox_spares::hindrance).is_some()
+        hindrance().is_some()
             || is_left_for_others(slot)
             || written == Err(Errno(libc::EACCES)) && sys::is_or_may_become_root()
     };

@@ -39,10 +39,10 @@ impl Slot {
         // A jump may have left the claim of the slot before it was noted.
         entry.add_user(self);
         let mut is_free = true;
-        for interrupted in (0..depth).filter(|lower| self.range_requests[lower & (REGIONS - 1)].is_made()) {
+        for interrupted in (0..depth).filter(|lower| self.has_request(*lower)) {
             is_free &= self.complete_request(interrupted, entry, limit)?.is_some();
         }
-        for left in (depth + 1..REGIONS).filter(|higher| self.has_left_request(*higher)) {
+        for left in (depth + 1..REGIONS).filter(|higher| self.has_request(*higher)) {
             self.complete_left_request(left, entry);
         }
         if is_free && let Some(sole_user) = entry.sole_user() {
@@ -64,9 +64,9 @@ impl Slot {
         Ok(at)
     }
 
-    /// Whether a write of this region, which nobody is at, was left by a jump before its range was noted.
+    /// Whether a write of this region has not noted its range yet: it was interrupted before, or left by a jump.
     #[inline]
-    pub(super) fn has_left_request(self, depth: usize) -> bool {
+    pub(super) fn has_request(self, depth: usize) -> bool {
         self.range_requests[depth & (REGIONS - 1)].is_made()
     }
 

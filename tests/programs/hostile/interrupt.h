@@ -18,6 +18,14 @@ static inline int advance(pid_t process, int request, int *status) {
     return 1;
 }
 
+// Lets the process make so many system calls; 0 if it has ended before that.
+static inline int make_system_calls(pid_t process, int count, int *status) {
+    for (int stops = 0; stops < 2 * count; stops++)
+        if (!advance(process, PTRACE_SYSCALL, status))
+            return 0;
+    return 1;
+}
+
 // Takes a process that has asked to be traced and stopped itself.
 static inline void begin_to_interrupt(pid_t process) {
     int status;
@@ -30,8 +38,7 @@ static inline void begin_to_interrupt(pid_t process) {
 // Sends another signal first, after so many system calls. The process goes on to its next one, which its handler makes.
 static inline void interrupt_first(pid_t process, int system_calls, int number) {
     int status;
-    for (int stops = 0; stops < 2 * system_calls; stops++)
-        CHECK(advance(process, PTRACE_SYSCALL, &status));
+    CHECK(make_system_calls(process, system_calls, &status));
     // The kernel sends it, and asks whether the process is to get it.
     for (int sent = 0; sent < 2; sent++) {
         CHECK(ptrace(PTRACE_SYSCALL, process, NULL, (void *)(long)number) == 0);
@@ -44,9 +51,8 @@ static inline void interrupt_first(pid_t process, int system_calls, int number) 
 // before. Returns its status then.
 static inline int go_on_and_interrupt(pid_t process, int system_calls, int instructions) {
     int status;
-    for (int stops = 0; stops < 2 * system_calls; stops++)
-        if (!advance(process, PTRACE_SYSCALL, &status))
-            return status;
+    if (!make_system_calls(process, system_calls, &status))
+        return status;
     for (int steps = 0; steps < instructions; steps++)
         if (!advance(process, PTRACE_SINGLESTEP, &status))
             return status;

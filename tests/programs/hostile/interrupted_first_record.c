@@ -65,7 +65,6 @@ static volatile sig_atomic_t was_handled, is_late;
 static sem_t semaphore;
 static sigjmp_buf before;
 static atomic_int may_post, has_posted;
-static int has_earlier;
 
 static void post(int count) {
     for (int i = 0; i < count; i++) {
@@ -234,7 +233,7 @@ int main(int argc, char **argv) {
     }
     CHECK(argc == 3 || argc == 4);
     int is_timed = argc == 4 && strcmp(argv[2], "at") == 0;
-    has_earlier = strncmp(argv[1], "kept-", 5) == 0;
+    int has_earlier = strncmp(argv[1], "kept-", 5) == 0;
     way = argv[1] + (has_earlier ? 5 : 0);
     program = argv[0];
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
