@@ -27,6 +27,8 @@ static CHOSEN: [AtomicU64; 1 << 15] = [const { AtomicU64::new(0) }; 1 << 15];
 static MODULES: [SearchedModule; 512] = [const { SearchedModule::new() }; 512];
 /// Bits of the texts that were found anywhere.
 static FOUND: AtomicU32 = AtomicU32::new(0);
+/// How often what is known of a module has begun to be forgotten.
+static FORGETTINGS: AtomicU32 = AtomicU32::new(0);
 /// The right to search.
 static SEARCHING: Hold = Hold::new();
 static SEARCH: SetOnce<SymbolSearch> = SetOnce::new(SymbolSearch::new());
@@ -90,14 +92,22 @@ pub fn is_chosen_function(address: usize) -> bool {
 
 #[inline(never)]
 fn is_named(address: usize) -> bool {
-    // When a closing has ended, the tables have nothing of what it has unmapped.
-    let is_sure = CLOSINGS.number().is_some();
-    is_sure && is_in_table(address)
-        || LoadedModule::at(address).is_some_and(|module| match choice_of(&module, is_sure) {
-            ALL => true,
-            BY_SYMBOL => is_in_table(address),
-            _ => false,
-        })
+    loop {
+        let forgettings = FORGETTINGS.load(Acquire);
+        // When a closing has ended, the tables have nothing of what it has unmapped.
+        let is_sure = CLOSINGS.number().is_some();
+        let is_named = is_sure && is_in_table(address)
+            || LoadedModule::at(address).is_some_and(|module| match choice_of(&module, is_sure) {
+                ALL => true,
+                BY_SYMBOL => is_in_table(address),
+                _ => false,
+            });
+        // A thread that has closed the library before may forget what another has found of this one, which has taken its place, between
+        // the look for the module and that for the function. Nothing is forgotten without end.
+        if is_named || FORGETTINGS.load(Relaxed) == forgettings {
+            return is_named;
+        }
+    }
 }
 
 /// What is chosen of a module, which is searched if it was not; 0 if it cannot be. Unless it `is_sure` that nothing is being closed,
@@ -184,14 +194,17 @@ fn search(module: &LoadedModule, object: &LinkMap) -> u32 {
 fn forget(module: &SearchedModule) {
     let range = module.range[0].load(Relaxed) as u64..module.range[1].load(Relaxed) as u64;
     module.word.store(GONE, Release);
-    CHOSEN.iter().filter(|place| range.contains(&place.load(Relaxed))).for_each(|place| place.store(GONE, Relaxed));
+    // ORDERING: Release: who finds the word of before and a function's place empty sees that this has begun, by the Acquire of
+    // `is_in_table`; who has seen this before does not find the word.
+    FORGETTINGS.fetch_add(1, Release);
+    CHOSEN.iter().filter(|place| range.contains(&place.load(Relaxed))).for_each(|place| place.store(GONE, Release));
     // What is before a place that was never used ends no search too early. So the tables do not fill up.
     for pair in CHOSEN.windows(2).rev() {
         if let [place, next] = pair
             && place.load(Relaxed) == GONE
             && next.load(Relaxed) == 0
         {
-            place.store(0, Relaxed);
+            place.store(0, Release);
         }
     }
     for pair in MODULES.windows(2).rev() {
@@ -280,7 +293,7 @@ fn places(address: usize) -> impl Iterator<Item = &'static AtomicU64> {
 }
 
 fn is_in_table(address: usize) -> bool {
-    let found = places(address).map(|place| place.load(Relaxed)).find(|found| [0, address as u64].contains(found));
+    let found = places(address).map(|place| place.load(Acquire)).find(|found| [0, address as u64].contains(found));
     found == Some(address as u64)
 }
 
