@@ -12,7 +12,7 @@ use crate::first_use::process_info;
 use crate::process_state::PROCESS;
 use crate::storage::{self, RESERVE, Slot, WriteRight, capacity, file_entry, slot_layout, stopped};
 use crate::sys::stack::stack_pointer;
-use crate::sys::{self, Errno, observable_step, seccomp};
+use crate::sys::{self, BlockedSignals, Errno, observable_step, seccomp};
 use crate::trace_dir::follow_time_namespace;
 
 /// Appends lines with one time, a reading of the clock. Nests: a signal handler may come at any instruction, record,
@@ -109,9 +109,7 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         if storage::is_flush_point(&slot, lines, end, full)
             && slot.become_writer(slot.lwp.load(Relaxed), 0) == WriteRight::Taken
         {
-            if slot.left_writes.begins(slot.lwp.load(Relaxed), time) {
-                let _blocked = slot.left_writes.block_signals();
-                sys::close_abandoned(slot.lwp.load(Relaxed), Some(stack_pointer()));
+            if let Some(_begun) = begin_write(slot, depth, true, time) {
                 write_full(slot, depth);
                 slot.append_loss_record(depth, time);
                 slot.left_writes.note_done();
@@ -155,17 +153,8 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     let enough = if depth == 0 { capacity(depth) - RESERVE } else { capacity(depth) / 2 };
     let nearly_full = !slot.has_room(depth) || slot.end_of(depth).load(Relaxed) > enough;
     // Also in a handler that seems to have interrupted a write: it may have been left.
-    let begins = may_write && slot.left_writes.begins(lwp, time);
-    // Where each record is written at once, a program that tries a call until it returns in time would try for ever: there signals wait
-    // only if records would be lost.
-    let is_at_once = slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0;
-    let may_block = if is_at_once { may_write && nearly_full } else { begins };
-    let blocked = if may_block { slot.left_writes.block_signals() } else { None };
-    let has_begun = begins || blocked.is_some();
-    if has_begun {
-        sys::close_abandoned(lwp, Some(stack_pointer()));
-    }
-    if has_begun && nearly_full && stopped().is_none() {
+    let begun = if may_write { begin_write(slot, depth, nearly_full, time) } else { None };
+    if begun.is_some() && nearly_full && stopped().is_none() {
         write_full(slot, depth);
         if slot.is_disowned() {
             return;
@@ -185,7 +174,7 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
         // SAFETY: this thread owns the slot, nobody else is its writer, and there is room.
         unsafe { slot.append(depth, time, lines) };
         // Once recording stops, only the process's end needs the records in the file.
-        let at_once = has_begun && (stopped().is_none() || PROCESS.final_flush_begun.load(Relaxed) != 0);
+        let at_once = begun.is_some() && (stopped().is_none() || PROCESS.final_flush_begun.load(Relaxed) != 0);
         if right == WriteRight::Taken && at_once && slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0 {
             let written = slot.write(depth, Some(depth), file_entry(slot, lwp));
             if !slot.is_disowned() {
@@ -200,12 +189,36 @@ fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord])
     if is_written {
         write_records_of_handlers(slot, depth);
     }
-    if has_begun {
+    if begun.is_some() {
         slot.left_writes.note_done();
     }
     if stopped().is_some() && slot.end_of(depth).load(Relaxed) > enough {
         storage::outlast();
     }
+}
+
+/// A write that this thread has begun.
+struct BegunWrite {
+    /// The signals that wait until this is dropped.
+    _blocked: Option<BlockedSignals>,
+}
+
+/// Begins a write by the slot's writer, and closes what earlier ones have left open; `None` in the pause of writes that are left by
+/// jumps again and again.
+#[inline(always)]
+fn begin_write(slot: Slot, depth: usize, is_nearly_full: bool, time: u64) -> Option<BegunWrite> {
+    let lwp = slot.lwp.load(Relaxed);
+    let begins = slot.left_writes.begins(lwp, time);
+    // Where each record is written at once, a program that tries a call until it returns in time would try for ever: there signals wait
+    // only if records would be lost, then in the pause, too.
+    let is_at_once = slot.flush_thresholds[depth & (REGIONS - 1)].load(Relaxed) == 0;
+    let may_block = if is_at_once { is_nearly_full } else { begins };
+    let blocked = if may_block { slot.left_writes.block_signals() } else { None };
+    if !begins && blocked.is_none() {
+        return None;
+    }
+    sys::close_abandoned(lwp, Some(stack_pointer()));
+    Some(BegunWrite { _blocked: blocked })
 }
 
 /// Writes what signal handlers have recorded in regions behind `depth` while this thread was the writer. Those that come when it is none
