@@ -94,7 +94,10 @@ fn assert_same_lines_in_any_order(followed: &[u8], merged: &[u8]) {
 #[track_caller]
 fn assert_all(test: &TestDirectory, followed: &CommandOutput) -> usize {
     followed.success();
-    assert_eq!(followed.stderr_text(), "");
+    // On a busy machine programs record faster than the follower may read.
+    let is_late = |line: &&str| line.starts_with("trace-cat: --follow: more is recorded than can be read: ");
+    let messages: Vec<&str> = followed.stderr_text().lines().filter(|line| !is_late(line)).collect();
+    assert!(messages.is_empty(), "{messages:?}");
     let merged = test.trace_cat().run();
     merged.success();
     assert_same(&followed.stdout, &merged.stdout);
