@@ -7,8 +7,7 @@
 
 use core::ffi::c_int;
 
-use super::call::call;
-use super::descriptor::close;
+use super::descriptor::{close, open_numbers};
 use super::descriptor_table;
 use super::file_notes::{Note, used_notes};
 use super::hold::Holder;
@@ -16,9 +15,6 @@ use super::left_files::close_abandoned;
 use super::open_files::{forget_unnoted, has_unnoted, is_marked, marked_inode};
 use super::opened_before::{self, used_numbers};
 use super::standard_numbers;
-
-/// How many numbers that are not open end a search of all.
-const HOLE: u32 = 1024;
 
 /// In a forked child, which has this thread alone: closes what the parent's other threads had open. If a signal handler
 /// forked, the thread goes on with what the handler interrupted, and closes its descriptor itself. Until then the
@@ -102,13 +98,6 @@ fn close_copies(is_live: &dyn Fn(&Note) -> bool, prepare: impl Fn(&Note, c_int))
     };
     used_numbers().for_each(close_if_ours);
     if is_incomplete {
-        let (mut number, mut unused) = (0, 0);
-        while unused < HOLE {
-            // SAFETY: no memory is involved.
-            let open = unsafe { call(libc::SYS_fcntl, [number as usize, libc::F_GETFD as usize]) }.is_ok();
-            unused = if open { 0 } else { unused + 1 };
-            close_if_ours(number);
-            number += 1;
-        }
+        open_numbers().for_each(close_if_ours);
     }
 }

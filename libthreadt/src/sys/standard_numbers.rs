@@ -13,10 +13,10 @@
 
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 
 use super::call::{Errno, call};
-use super::descriptor::{close, control, stat};
+use super::descriptor::{close, control, open_numbers, stat};
 use super::descriptor_table;
 use super::hold::{Hold, Holder};
 use super::opened_before;
@@ -38,6 +38,12 @@ static OPEN_AT: AtomicU32 = AtomicU32::new(0);
 static PLACING: Hold = Hold::new();
 /// There have been placeholders, in this process or in one that it was forked from.
 static HAS_PLACED: AtomicBool = AtomicBool::new(false);
+
+/// The number that a placeholder got last because the host took its own before; -1 if there was none. It stays: the copy of a table of
+/// descriptors that has the placeholder may be older than what is known here.
+static MISPLACED: AtomicI32 = AtomicI32::new(-1);
+/// One is being placed: its number may not be known yet.
+static IS_PLACING: AtomicBool = AtomicBool::new(false);
 
 /// What placeholders are opened with, besides `O_CLOEXEC`. The kernel keeps these flags. Programs open directories with them, too.
 const MARK: c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
@@ -143,6 +149,7 @@ fn place() -> u8 {
             HAS_PLACED.store(true, Relaxed);
             note_root();
         }
+        IS_PLACING.store(true, Relaxed);
         let flags = (MARK | libc::O_CLOEXEC) as usize;
         // SAFETY: the path is NUL-terminated.
         let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, ROOT_PATH.as_ptr() as usize, flags]) };
@@ -152,9 +159,11 @@ fn place() -> u8 {
             placed |= 1 << number;
         } else {
             // The host was faster.
-            close(number);
+            MISPLACED.store(number, Relaxed);
+            close_misplaced();
         }
     }
+    IS_PLACING.store(false, Relaxed);
     placed
 }
 
@@ -177,9 +186,21 @@ fn remove(placed: u8) {
     (0..STANDARD).filter(|number| placed >> number & 1 != 0 && is_placeholder(*number)).for_each(close);
 }
 
-/// Closes what somebody has left. The caller must have the right to have placeholders.
+/// Closes a placeholder that has not got one of these numbers.
+fn close_misplaced() {
+    let number = MISPLACED.load(Relaxed);
+    if number >= 0 && is_placeholder(number) {
+        close(number);
+    }
+}
+
+/// Closes what somebody has left. The caller must have the right to have placeholders, or a table of its own.
 fn remove_left() {
     remove(ALL);
+    close_misplaced();
+    if IS_PLACING.swap(false, Relaxed) {
+        open_numbers().filter(|number| is_placeholder(*number)).for_each(close);
+    }
 }
 
 fn is_placeholder(number: c_int) -> bool {
@@ -222,6 +243,6 @@ pub fn forget_inherited(is_live: impl Fn(Holder) -> bool, new_lwp: u32, is_own: 
 /// Closes what other threads had placed in the table that the thread `lwp`, the calling one, has left: it has a copy of it.
 pub fn close_copies(lwp: u32) {
     if HAS_PLACED.load(Relaxed) && PLACING.holder().is_none_or(|holder| holder.lwp() != lwp) {
-        remove(ALL);
+        remove_left();
     }
 }

@@ -6,8 +6,6 @@
 // that the program did not open, and the last one's name.
 
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,27 +16,7 @@
 
 #include "../lifecycle/calls.h"
 #include "busy.h"
-
-enum { KNOWN = 1024 };
-static char known[KNOWN];
-
-// How many descriptors are open that are not known, but for the directory's own; the last one's target.
-static int foreign(char *target, size_t size) {
-    int found = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    for (struct dirent *entry; (entry = readdir(directory));) {
-        int fd = atoi(entry->d_name);
-        if (fd >= KNOWN || (!known[fd] && fd != dirfd(directory))) {
-            char path[300];
-            snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-            ssize_t length = readlink(path, target, size - 1);
-            target[length < 0 ? 0 : length] = 0;
-            found++;
-        }
-    }
-    closedir(directory);
-    return found;
-}
+#include "foreign.h"
 
 // What each child does: the first hooked call of most is the exit.
 static int look(void *output) {
@@ -83,8 +61,7 @@ static pid_t fork_by(const char *how, int *output) {
 int main(int argc, char **argv) {
     if (argc != 3)
         return 2;
-    for (int fd = 0; fd < KNOWN; fd++)
-        known[fd] = fcntl(fd, F_GETFD) >= 0;
+    note_known();
     pthread_t thread;
     for (int i = 0; i < 3; i++)
         if (pthread_create(&thread, NULL, work, NULL))
