@@ -40,6 +40,16 @@ impl CommandOutput {
         self
     }
 
+    /// Whether the program could do what it is for. It ends with 77 where the kernel or the user's rights do not permit `what` it needs; that
+    /// is said.
+    pub fn is_permitted(&self, what: &str) -> bool {
+        let is_permitted = self.status.code() != Some(77);
+        if !is_permitted {
+            println!("skipped, this is not permitted: {what} {}{}", self.stdout_text(), self.stderr_text());
+        }
+        is_permitted
+    }
+
     /// Fails unless this signal ended it.
     #[track_caller]
     pub fn killed(&self, signal: i32) -> &CommandOutput {

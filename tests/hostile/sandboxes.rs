@@ -8,11 +8,11 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use super::super::harness::{CommandOutput, Program, TestCommand, TestDirectory, Trace, trace_cat};
+use super::super::harness::{Program, TestCommand, TestDirectory, Trace, trace_cat};
 use super::{DONE, account, assert_complete, privately, traced_mutexes, words};
 
-/// The status of a program that was not permitted to take a step.
-const NOT_PERMITTED: i32 = 77;
+/// What a program may not do; it says itself which.
+const STEPS: &str = "to take steps into a sandbox";
 /// How many buffers for children a process makes.
 const SPARES: usize = 15;
 /// IDs that no process has are greater.
@@ -27,22 +27,15 @@ fn command<'a>(test: &'a TestDirectory, steps: &str) -> TestCommand<'a> {
     traced_mutexes(test, &sandboxed()).args(words(steps)).noise_expected()
 }
 
-/// What a program has done; `None`, with a message, if it was not permitted to take a step.
-fn permitted(output: CommandOutput) -> Option<CommandOutput> {
-    if output.status.code() == Some(NOT_PERMITTED) {
-        println!("skipped: {}", output.stdout_text().trim_end());
-        return None;
-    }
-    Some(output)
-}
-
 /// Takes these steps, with an environment variable; `false` if that is not permitted.
 fn takes(test: &TestDirectory, steps: &str, (name, value): (&str, &str)) -> bool {
     println!("{steps}");
-    permitted(command(test, steps).env(name, value).run()).is_some_and(|output| {
+    let output = command(test, steps).env(name, value).run();
+    let is_permitted = output.is_permitted(STEPS);
+    if is_permitted {
         output.exited(DONE);
-        true
-    })
+    }
+    is_permitted
 }
 
 /// The numbers in the first line of `trace-cat --stat`: records, and lost ones.
@@ -115,7 +108,10 @@ fn threads_that_begin_in_a_sandbox_are_recorded() {
             println!("{way} {mode:?}");
             let test = TestDirectory::new("sandbox-threads");
             let run = command(&test, &format!("pairs 10 {way} killed 6 10")).env(mode.0, mode.1);
-            let Some(output) = permitted(run.run()) else { continue };
+            let output = run.run();
+            if !output.is_permitted(STEPS) {
+                continue;
+            }
             assert_eq!(output.status.signal(), Some(libc::SIGKILL));
             assert_complete(&test, 3 * (10 + 6 * 10));
         }
@@ -126,7 +122,10 @@ fn threads_that_begin_in_a_sandbox_are_recorded() {
 #[test]
 fn more_threads_than_have_room_in_a_sandbox_are_not_passed_over() {
     let test = TestDirectory::new("sandbox-crowd");
-    let Some(output) = permitted(command(&test, "pairs 10 chroot killed 100 10").run()) else { return };
+    let output = command(&test, "pairs 10 chroot killed 100 10").run();
+    if !output.is_permitted(STEPS) {
+        return;
+    }
     assert_eq!(output.status.signal(), Some(libc::SIGKILL));
     let output = test.trace_cat().arg("--stat").run();
     let messages = output.stderr_text();
@@ -197,7 +196,10 @@ fn rings_of_a_child_in_a_sandbox_are_those_of_its_newest_threads() {
 #[test]
 fn a_daemon_that_begins_in_another_root_has_its_own_number() {
     let test = TestDirectory::new("sandbox-daemon");
-    let Some(output) = permitted(command(&test, "pairs 10 chroot orphan 10").run()) else { return };
+    let output = command(&test, "pairs 10 chroot orphan 10").run();
+    if !output.is_permitted(STEPS) {
+        return;
+    }
     output.exited(DONE);
     let daemon: u32 = output.stdout_text().trim_end().parse().unwrap();
     let records = records_by_process(&assert_complete(&test, 3 * (10 + 10)));
@@ -327,7 +329,10 @@ fn a_process_that_records_after_its_end_in_a_sandbox_finds_a_full_disk() {
             sandboxed().path().display()
         );
         let Some(run) = privately(&test, &script) else { return };
-        let Some(output) = permitted(run.run()) else { return };
+        let output = run.run();
+        if !output.is_permitted(STEPS) {
+            return;
+        }
         let [records, lost] = counts(output.exited(DONE).stdout_text());
         assert!(lost > 0 && records + lost == 3 * (10 + 1000), "{ring}: {records}, {lost} lost");
     }
