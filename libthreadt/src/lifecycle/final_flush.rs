@@ -79,6 +79,9 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
             !slot.is_stale() && slot.is_releasing(now.saturating_sub(RELEASE_PATIENCE_NS), begun)
         };
         while slot.has_record_in_progress() || is_releasing() {
+            if slot.is_executing.load(SeqCst) != 0 {
+                return false;
+            }
             // If it takes too long, trace-cat finds the record in the trbuf.
             let Some(less) = patience.checked_sub(1) else { return false };
             *patience = less;
@@ -118,7 +121,7 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
 }
 
 /// Whether the slot's thread neither records nor releases anything.
-fn is_idle(slot: Slot) -> bool {
+pub fn is_idle(slot: Slot) -> bool {
     !slot.has_record_in_progress() && slot.published().in_flight.load(Relaxed) == 0
 }
 

@@ -168,6 +168,7 @@ impl Slot {
         self.process.store(process_state::id(), Relaxed);
         self.in_progress.iter().for_each(|word| word.store(0, Relaxed));
         self.exit_recorded.store(0, Relaxed);
+        self.is_executing.store(0, Relaxed);
         self.left_writes.note_done();
         self.changes_seen.store(0, Relaxed);
         self.generation_seen.store(0, Relaxed);
@@ -308,6 +309,8 @@ impl Slot {
                     let nested = depth != ALL_REGIONS && self.writer_depth.load(Relaxed) < depth;
                     return if nested { WriteRight::Nested } else { WriteRight::Interrupted };
                 }
+                // It has interrupted its own write, and waits for another thread.
+                Err(_) if self.is_executing.load(Relaxed) != 0 => break,
                 Err(_) => sys::sleep(100_000),
             }
         }

@@ -60,6 +60,9 @@ pub struct SlotControl {
     pub anonymous: AtomicU8,
     /// 1 as long as the slot is a hole in its file, or its first region behind the text may be: to touch it may raise SIGBUS.
     pub is_hole: AtomicU8,
+    /// 1 while the owner executes a program in a signal handler that has interrupted its record or release, which goes on when that has failed;
+    /// or after it has left that by a jump.
+    pub is_executing: AtomicU8,
     /// Records in a row that found as many in progress as there are regions.
     pub refused: AtomicU8,
     /// The writes of the owner.

@@ -12,7 +12,7 @@ use super::descriptor_table;
 use super::file_notes::{Note, used_notes};
 use super::hold::Holder;
 use super::left_files::close_abandoned;
-use super::open_files::{forget_unnoted, has_unnoted, is_marked, marked_inode};
+use super::open_files::{forget_unnoted, has_unnoted, marked_inode};
 use super::opened_before::{self, used_numbers};
 use super::standard_numbers;
 
@@ -59,13 +59,7 @@ pub fn leave_table(lwp: u32, here: usize, leave: impl FnOnce() -> bool) {
     close_abandoned(lwp, Some(here));
     let is_own = |note: &Note| note.holder().is_some_and(|holder| holder.lwp() == lwp);
     for note in used_notes().filter(|note| is_own(note)) {
-        if let Some(number) = note.known_number() {
-            note.disown();
-            // The program may have closed it, and another thread have got the number.
-            if is_marked(number) && note.others().all(|other| other.known_number() != Some(number)) {
-                close(number);
-            }
-        }
+        note.disown_if(|_| true);
     }
     if leave() {
         close_copies(&is_own, |_, _| {});

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize};
 
 use super::descriptor::{close, detach, leads_nowhere};
 use super::hold::Holder;
@@ -38,6 +38,9 @@ pub struct Note {
     pub(super) is_disowned: AtomicBool,
     /// The number leads nowhere any more ([`Note::detach`]).
     pub(super) is_detached: AtomicBool,
+    /// Where the stack is of a call, in a handler that has interrupted the holder's work with the file, that closes descriptors or gives
+    /// them to the program; 0 if there is none.
+    pub(super) suspended_by: AtomicUsize,
     /// The holder has ended without closing what it had left (`left_files`).
     pub(super) is_left_behind: AtomicBool,
 }
@@ -55,6 +58,7 @@ pub(super) static NOTES: [Note; NOTES_MAX] = [const {
         inode: AtomicU64::new(0),
         is_disowned: AtomicBool::new(false),
         is_detached: AtomicBool::new(false),
+        suspended_by: AtomicUsize::new(0),
         is_left_behind: AtomicBool::new(false),
     }
 }; NOTES_MAX];
@@ -157,6 +161,20 @@ impl Note {
     pub(super) fn detach(&self, number: c_int) {
         self.is_detached.store(true, Relaxed);
         detach(number);
+    }
+
+    /// Notes that the holder does not go on before the call whose stack is at `place` has returned: nobody waits for it.
+    pub(super) fn suspend(&self, place: usize) {
+        let _ = self.suspended_by.compare_exchange(0, place, SeqCst, Relaxed);
+    }
+
+    /// The call is about to return. One that has interrupted it has left the note as it was.
+    pub(super) fn resume(&self, place: usize) {
+        let _ = self.suspended_by.compare_exchange(place, 0, SeqCst, Relaxed);
+    }
+
+    pub(super) fn is_suspended(&self) -> bool {
+        self.suspended_by.load(SeqCst) != 0
     }
 
     /// Lets others close what the holder, which is about to end, has left.

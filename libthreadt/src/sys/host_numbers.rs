@@ -13,7 +13,7 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::hold::Holder;
-use super::open_files::{has_unnoted, may_be_open};
+use super::open_files::{has_unnoted, may_be_open, while_suspended};
 use super::process::{process_id, thread_exists};
 use super::stack::stack_pointer;
 use super::standard_numbers::{self, is_standard};
@@ -211,21 +211,25 @@ pub fn with_numbers<T>(numbers: Numbers, lwp: u32, change: impl Fn() -> T, is_bu
     };
     // A placeholder goes when its owner closes the number, which would be the host's by then.
     let is_placed = || numbers.has_standard() && standard_numbers::are_of_another(lwp);
-    let mut turns = 0..PATIENCE;
-    while turns.next().is_some_and(|turn| is_awaited(turn < OPENING_PATIENCE) || is_placed()) {
-        sleep(PAUSE);
-    }
-    if turns.is_empty() && is_placed() {
-        standard_numbers::give_up_waiting();
-    }
-    if let Some(announcement) = announcement {
-        announcement.began.store(time_used_by(lwp).unwrap_or(u64::MAX), SeqCst);
-    }
-    let mut result = change();
-    while is_busy(&result) && is_awaited(true) && turns.next().is_some() {
-        sleep(PAUSE);
-        result = change();
-    }
+    let wait_and_change = || {
+        let mut turns = 0..PATIENCE;
+        while turns.next().is_some_and(|turn| is_awaited(turn < OPENING_PATIENCE) || is_placed()) {
+            sleep(PAUSE);
+        }
+        if turns.is_empty() && is_placed() {
+            standard_numbers::give_up_waiting();
+        }
+        if let Some(announcement) = announcement {
+            announcement.began.store(time_used_by(lwp).unwrap_or(u64::MAX), SeqCst);
+        }
+        let mut result = change();
+        while is_busy(&result) && is_awaited(true) && turns.next().is_some() {
+            sleep(PAUSE);
+            result = change();
+        }
+        result
+    };
+    let result = while_suspended(lwp, here, |number| numbers.contains(number), wait_and_change);
     if let Some(announcement) = announcement {
         announcement.began.store(u64::MAX, SeqCst);
         // An opener may have withdrawn it.

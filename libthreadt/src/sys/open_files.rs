@@ -61,6 +61,7 @@ impl Note {
             note.inode.store(inode, Relaxed);
             note.is_disowned.store(false, Relaxed);
             note.is_detached.store(false, Relaxed);
+            note.suspended_by.store(0, Relaxed);
             note.is_left_behind.store(false, Relaxed);
             // ORDERING: Release; a child that finds the file open finds this, or the number.
             note.number.store(OPENING, Release);
@@ -131,6 +132,17 @@ impl Note {
             }
         }
         certain
+    }
+
+    /// Closes the file, if its number is known and `is_meant`, and takes it from the holder, a thread that a handler has interrupted.
+    pub(super) fn disown_if(&self, is_meant: impl Fn(c_int) -> bool) {
+        if let Some(number) = self.known_number().filter(|number| is_meant(*number)) {
+            self.disown();
+            // The program may have closed it, and another thread have got the number.
+            if is_marked(number) && self.others().all(|other| other.known_number() != Some(number)) {
+                close(number);
+            }
+        }
     }
 
     /// Frees the note: the file is closed, or was not opened.
@@ -217,7 +229,9 @@ pub(super) fn wait_for_writes(lwp: u32) {
             continue;
         }
         if note.lwp() != lwp {
-            wait_until(&|| note.holder.load(Acquire) != holder || note.uses.load(Acquire) != uses);
+            let is_closed = || note.holder.load(Acquire) != holder || note.uses.load(Acquire) != uses;
+            // A handler has interrupted its holder, too, and waits for others.
+            wait_until(&|| is_closed() || note.is_detached() || note.is_disowned());
             continue;
         }
         if let Some(number) = known_number(note.number.load(Relaxed))
@@ -230,6 +244,21 @@ pub(super) fn wait_for_writes(lwp: u32) {
     wait_until(&|| UNNOTED.load(SeqCst) == 0);
 }
 
+/// Calls `change`, which closes descriptors or gives them to the program, where nobody waits for a file that the thread `lwp`, the calling
+/// one with its stack at `place`, has open meanwhile: a signal handler has interrupted it, and the file is closed only when that returns. If
+/// `is_meant` says so of its number, it is closed now, and what was to be written is written to the file when it is open once more: the
+/// number may be the program's then.
+pub fn while_suspended<T>(lwp: u32, place: usize, is_meant: impl Fn(c_int) -> bool, change: impl FnOnce() -> T) -> T {
+    let own = || used_notes().filter(|note| note.holder().is_some_and(|holder| holder.lwp() == lwp));
+    for note in own() {
+        note.suspend(place);
+        note.disown_if(&is_meant);
+    }
+    let result = change();
+    own().for_each(|note| note.resume(place));
+    result
+}
+
 /// Whether a number that `is_meant` is that of a file which a thread has open for whom `is_asked`; or may become that of one,
 /// if `opening` ones count.
 pub fn may_be_open(is_meant: impl Fn(c_int) -> bool, is_asked: impl Fn(u32) -> bool, opening: bool) -> bool {
@@ -238,7 +267,7 @@ pub fn may_be_open(is_meant: impl Fn(c_int) -> bool, is_asked: impl Fn(u32) -> b
         let noted = note.number.load(SeqCst);
         let is_here = |number: c_int| is_meant(number) && (!descriptor_table::may_differ() || is_marked(number));
         let is_concerned = known_number(noted).is_some_and(is_here) || noted < 0 && opening;
-        is_concerned && note.holder.load(SeqCst) != 0 && is_asked(note.lwp())
+        is_concerned && note.holder.load(SeqCst) != 0 && !note.is_suspended() && is_asked(note.lwp())
     })
 }
 
