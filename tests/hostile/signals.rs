@@ -228,6 +228,29 @@ fn handlers_run_on_hidden_stacks() {
     }
 }
 
+/// Each has interrupted its thread's write, and makes a call that waits for the writes of other threads.
+#[test]
+fn handlers_do_not_wait_for_what_others_have_interrupted() {
+    // The files of the trace take longer to make than the last one's handlers leave between two closings.
+    for (call, period, unbuffered) in [
+        ("close", "1000", false),
+        ("close", "1000", true),
+        ("exec", "1000", false),
+        ("exec", "1000", true),
+        ("close", "100", false),
+    ] {
+        let test = TestDirectory::new("waiting-handlers");
+        let run = test.traced(Program::c("hostile/waiting_handlers.c")).args([call, "40", period]);
+        let output = run.env("THR_TRACE_EVENTS", "sema_post").unbuffered_if(unbuffered).run();
+        let numbers: Vec<usize> =
+            output.exited(super::DONE).stdout_text().split_whitespace().map(|number| number.parse().unwrap()).collect();
+        let [posts, sleeps] = numbers[..] else { panic!("{numbers:?}") };
+        // Up to 10,000 times for one that waits in vain, which most would do.
+        assert!(sleeps < 20_000, "{call} each {period} us, unbuffered {unbuffered}: {sleeps} sleeps");
+        assert_eq!(test.merged().of("sema_post").len(), posts);
+    }
+}
+
 /// A handler tries to run a program that does not exist, which writes out what all threads have recorded, whatever it has
 /// interrupted.
 #[test]

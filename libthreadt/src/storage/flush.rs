@@ -11,7 +11,7 @@ use super::{losses, quota, record_file, slot_table, stop_time};
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
-use crate::sys::{self, Errno, Result, memory_group, observable_step, path};
+use crate::sys::{self, Errno, Repetitions, Result, memory_group, observable_step, path};
 use crate::trace_dir::{directory, sandbox_spares};
 
 /// How often a region is written before its owner records on: signal handlers may append to it meanwhile, and another
@@ -53,7 +53,7 @@ impl Slot {
         if self.has_request(depth) && !self.is_disowned() {
             self.complete_left_request(depth, entry);
         }
-        let mut repetitions = 16;
+        let mut repetitions = Repetitions::default();
         for _ in 0..WRITES_MAX {
             if self.is_disowned() {
                 // A signal handler has forked this child before this became the writer: the path is still the parent's file's,
@@ -124,9 +124,8 @@ impl Slot {
                 return Ok(());
             }
             if let Err(errno) = written {
-                if errno == Errno(libc::EBADF) && repetitions != 0 {
-                    // The host closes descriptors that are not its own: the noted write is repeated with another one.
-                    repetitions -= 1;
+                if repetitions.begins(errno) {
+                    // The noted write is repeated with another descriptor.
                     continue;
                 }
                 if file.give_range_back(entry, at, length.into()) {

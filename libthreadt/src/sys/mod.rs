@@ -69,7 +69,7 @@ pub use memory::{
 };
 pub use once::{Once, Reentry, SetOnce};
 pub use open::{
-    FileIdentity, give_directory_to, is_directory_of, is_own_directory, read_proc, repeat_if_closed,
+    FileIdentity, Repetitions, give_directory_to, is_directory_of, is_own_directory, read_proc, repeat_if_closed,
     set_owner_of_new_files,
 };
 pub use open_files::is_foreign;

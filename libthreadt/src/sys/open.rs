@@ -11,6 +11,7 @@ use super::call::{Errno, Result};
 use super::fd::Fd;
 use super::path;
 use super::process::{thread_id, user_id};
+use super::signals::BlockedSignals;
 use super::time::sleep;
 
 /// Device and inode number, which identify a file whatever its names are, and its owner when this process made or found it: the
@@ -65,16 +66,37 @@ pub fn set_owner_of_new_files(uid: u32) {
     WANTED_OWNER.store(uid, Relaxed);
 }
 
+/// What was begun again because the host has closed a descriptor that is not its own.
+#[derive(Default)]
+pub struct Repetitions {
+    count: u32,
+    blocked: Option<BlockedSignals>,
+}
+
+impl Repetitions {
+    /// Whether work that failed so may be begun once more. A handler of this thread may close all descriptors more often than the work is
+    /// done: after some times signals wait until this is dropped.
+    pub fn begins(&mut self, errno: Errno) -> bool {
+        if errno != Errno(libc::EBADF) || self.count == 16 {
+            return false;
+        }
+        self.count += 1;
+        if self.count > 4 && self.blocked.is_none() {
+            self.blocked = BlockedSignals::unless_others_get_them();
+        }
+        true
+    }
+}
+
 /// Calls `work` again and again, up to a limit, as long as it fails because the host has closed a descriptor that is not its own.
 pub fn repeat_if_closed<T>(mut work: impl FnMut() -> Result<T>) -> Result<T> {
-    let mut result = work();
-    for _ in 0..16 {
-        if !matches!(result, Err(Errno(libc::EBADF))) {
-            break;
+    let mut repetitions = Repetitions::default();
+    loop {
+        match work() {
+            Err(errno) if repetitions.begins(errno) => {}
+            result => return result,
         }
-        result = work();
     }
-    result
 }
 
 /// Reads the beginning of a file of `/proc` into `buffer`; returns how many bytes.
