@@ -97,21 +97,19 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
         return true;
     }
     let time = clock::since_epoch(clock::now_fenced());
-    if ours {
-        slot.in_free_region(|depth| {
-            // A release that this thread has interrupted to call exec goes on if that fails; else the next program finds it.
-            if PROCESS.final_flush_begun.load(Relaxed) != 0 {
-                slot.append_in_flight_record(depth);
-            }
-            slot.append_loss_record(depth, time);
-        });
+    let (entry, append) = (storage::file_entry(slot, lwp), |depth| slot.append_loss_record(depth, time));
+    let written = if ours {
+        // A release that this thread has interrupted to call exec goes on if that fails; else the next program finds it.
+        if PROCESS.final_flush_begun.load(Relaxed) != 0 {
+            slot.in_free_region(|depth| slot.append_in_flight_record(depth));
+        }
+        slot.write_all_with_losses(entry, || slot.in_free_region(append))
     } else {
         if !slot.is_stale() {
             slot.append_in_flight_record(0);
         }
-        slot.append_loss_record(0, time);
-    }
-    let written = slot.write_all(storage::file_entry(slot, lwp));
+        slot.write_all_with_losses(entry, || append(0))
+    };
     slot.release_writer();
     match slot.anonymous.load(Relaxed) {
         0 => storage::report_unwritten(slot, written),

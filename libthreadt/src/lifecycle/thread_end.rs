@@ -67,8 +67,8 @@ fn write_out() {
     let keeps_ring = slot_layout().is_ring() && !process_state::writes_through();
     if !keeps_ring && slot.become_writer(lwp, ALL_REGIONS) == WriteRight::Taken {
         let time = clock::since_epoch(clock::now_fenced());
-        slot.in_free_region(|depth| slot.append_loss_record(depth, time));
-        report_unwritten(slot, slot.write_all(file_entry(slot, lwp)));
+        let append = || slot.in_free_region(|depth| slot.append_loss_record(depth, time));
+        report_unwritten(slot, slot.write_all_with_losses(file_entry(slot, lwp), append));
         slot.release_writer();
     }
     user_dispatch::end();

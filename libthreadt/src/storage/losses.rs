@@ -9,11 +9,12 @@ use spec::encode::UntimedRecord;
 use spec::id;
 use spec::record::{EVENT1_OFFSET, TIME_WIDTH};
 
+use super::file_table::RecordFileEntry;
 use super::slot::Slot;
 use crate::control;
 use crate::process_state::PROCESS;
 use crate::sys::stack::stack_pointer;
-use crate::sys::{Errno, decimal};
+use crate::sys::{BlockedSignals, Errno, Result, decimal};
 
 impl Slot {
     /// Makes room in a region whose text cannot be written by dropping the older half, so that the newest stays for
@@ -23,14 +24,17 @@ impl Slot {
         if region.write_intent.load(Relaxed) != 0 {
             return;
         }
+        // A jump in between would leave a loss that is not counted, or one that is counted and none.
+        let _blocked = BlockedSignals::unless_others_get_them();
         let position = region.write_position.load(Relaxed);
         let range = self.range_in(depth, position);
         if range.start > range.end {
             // SAFETY: the range lies within the region, whose text only the caller changes.
             let text = unsafe { self.text_in(depth, &self.oldest(depth, position)) };
             let (lost, since) = (uncount_records_in(text), time_of(text));
+            self.lose(lost, cause, since);
             region.write_position.store(pack_range(0..range.end), Release);
-            return self.lose(lost, cause, since);
+            return;
         }
         // SAFETY: as above.
         let text = unsafe { self.text_in(depth, &range) };
@@ -38,7 +42,8 @@ impl Slot {
         let older = text.iter().skip(half).position(|&byte| byte == b'\n').map_or(text.len(), |at| half + at + 1);
         let (lost, since) = (uncount_records_in(text.get(..older).unwrap_or(b"")), time_of(text));
         let (start, length) = (range.start as usize + older, text.len() - older);
-        // OBSERVABLE: first the older half is gone, then the newer one is copied to the front.
+        // OBSERVABLE: first the loss is counted, then the older half is gone, and then the newer one is copied to the front.
+        self.lose(lost, cause, since);
         region.write_position.store(pack_range(start as u32..range.end), Release);
         if start >= length {
             let front = self.region_text(depth);
@@ -46,7 +51,6 @@ impl Slot {
             unsafe { core::ptr::copy_nonoverlapping(front.add(start), front, length) };
             region.write_position.store(pack_range(0..length as u32), Release);
         }
-        self.lose(lost, cause, since);
     }
 
     /// Drops all text, and returns how many records are lost by that and were lost before, and the time of the first,
@@ -113,6 +117,17 @@ impl Slot {
             self.lost.fetch_sub(lost, Relaxed);
             self.publish_losses();
         }
+    }
+
+    /// As [`Slot::write_all`], with a loss record, which `append` appends: before, and once more if there was no room for it.
+    pub fn write_all_with_losses(self, entry: &RecordFileEntry, append: impl Fn()) -> Result {
+        append();
+        self.write_all(entry)?;
+        if self.lost.load(Relaxed) == 0 {
+            return Ok(());
+        }
+        append();
+        self.write_all(entry)
     }
 
     /// Lets readers know what is lost and not yet reported by a loss record.

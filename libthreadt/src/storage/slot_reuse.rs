@@ -98,12 +98,8 @@ fn write_out(slot: Slot, lwp: u32) -> bool {
     }
     let entry = file_entry(slot, lwp);
     slot.append_in_flight_record(0);
-    let written = slot.write_all(entry).and_then(|()| {
-        // For a loss record of its own there may have been no room.
-        slot.append_loss_record(0, clock::since_epoch(clock::now_fenced()));
-        slot.write_all(entry)
-    });
-    if let Err(errno) = written {
+    let now = clock::since_epoch(clock::now_fenced());
+    if let Err(errno) = slot.write_all_with_losses(entry, || slot.append_loss_record(0, now)) {
         // What cannot be written stays in the trbuf, but not of any number of threads.
         if PROCESS.unwritable_slots.fetch_add(1, Relaxed) < unwritable_max() {
             slot.release_writer();

@@ -272,6 +272,26 @@ fn the_newest_records_stay_when_nothing_can_be_written() {
     assert_eq!(record.arguments[1].bits(), libc::ENOENT as u64);
 }
 
+/// As of a thread whose noted write, which it has left by a jump, failed: the program was another user.
+#[test]
+fn losses_are_reported_where_a_full_region_had_no_room_for_that() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file_of(directory.path(), 5);
+    let (slot, entry) = (new_slot(directory.path(), 5), new_entry());
+    let mut made = 0;
+    while slot.has_room(0) {
+        append(slot, 0, made);
+        made += 1;
+    }
+    slot.lose(7, Errno(libc::EACCES), 1_000_000_000);
+    slot.write_all_with_losses(&entry, || slot.append_loss_record(0, 2_000_000_000)).unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    let records: Vec<Record> = text.lines().map(|line| Record::parse(line.as_bytes()).unwrap()).collect();
+    assert_eq!(records.len() as u64, made + 1);
+    let [lost, cause, ..] = records.last().unwrap().arguments;
+    assert_eq!((lost.bits(), cause.bits()), (7, libc::EACCES as u64));
+}
+
 #[test]
 fn there_is_one_writer() {
     let directory = tempfile::tempdir().unwrap();
