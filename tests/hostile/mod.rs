@@ -31,7 +31,7 @@ mod stages;
 mod users;
 
 pub use directory::{open_to_all, privileged};
-pub use signals::{StormWorker, post_numbers};
+pub use signals::{StormWorker, assert_posts_of_child, post_numbers};
 
 use std::fs;
 

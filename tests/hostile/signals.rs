@@ -160,6 +160,17 @@ fn handlers_leave_a_write_by_siglongjmp() {
     jumps("altjumps", true);
 }
 
+/// Fails unless the child has made its three posts. The handler that forked it may have interrupted those of the other two, which it finishes
+/// before, as its parent does.
+#[track_caller]
+pub fn assert_posts_of_child(trace: &Trace, child: u32, workers: &[StormWorker]) {
+    let posts = workers.iter().flat_map(|worker| post_numbers(trace, child, worker.handlers)).collect::<Vec<_>>();
+    let (interrupted, own) = posts.split_at(posts.len().saturating_sub(3));
+    let is_own = own.len() == 3 && own.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    assert!(is_own && interrupted.len() <= 2, "posts of the child {child}: {posts:?}");
+    assert!(interrupted.iter().all(|post| *post < own[0]), "posts of the child {child}: {posts:?}");
+}
+
 /// A handler forks, also in the middle of a record or of a write of its thread. The child returns into what was
 /// interrupted there: it must not finish it in its parent's buffer or file.
 #[test]
@@ -183,17 +194,11 @@ fn handlers_fork() {
                 worker.posted + worker.handled + 3 * (worker.finished + worker.locks) + 2 * worker.forks
             );
         }
-        // Each child: its beginning, the rest of what was interrupted, its three posts and its end. The handler that forked it may have
-        // interrupted the posts of the other two.
+        // Each child: its beginning, the rest of what was interrupted, its three posts and its end.
         let begun = trace.of("proc_begin");
         assert_eq!((begun.len(), trace.of("proc_exit").len()), (forks, forks + 1));
         for child in begun.iter().map(|record| record.fields.lwpid) {
-            let posts =
-                workers.iter().flat_map(|worker| post_numbers(&trace, child, worker.handlers)).collect::<Vec<_>>();
-            let (interrupted, own) = posts.split_at(posts.len().saturating_sub(3));
-            let is_own = own.len() == 3 && own.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-            assert!(is_own && interrupted.len() <= 2, "posts of the child {child}: {posts:?}");
-            assert!(interrupted.iter().all(|post| *post < own[0]), "posts of the child {child}: {posts:?}");
+            assert_posts_of_child(&trace, child, &workers);
             assert!(!threads.contains(&child));
         }
     }

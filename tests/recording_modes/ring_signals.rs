@@ -1,7 +1,7 @@
 //! Rings, and signal handlers that record within the records of their threads, leave by siglongjmp, or fork.
 
 use crate::harness::{Program, TestDirectory, Trace, assert_same_items};
-use crate::hostile::{StormWorker, post_numbers};
+use crate::hostile::{StormWorker, assert_posts_of_child, post_numbers};
 
 fn storm(mode: &str, size: &str) -> (Vec<StormWorker>, Trace, String) {
     println!("{mode} in {size}");
@@ -58,9 +58,7 @@ fn handlers_interrupt_rings_that_wrap() {
             let begun = trace.of("proc_begin");
             assert_eq!(begun.len(), 3 * 12);
             for child in begun.iter().map(|record| record.fields.lwpid) {
-                let posted: usize =
-                    workers.iter().map(|worker| post_numbers(&trace, child, worker.handlers).len()).sum();
-                assert_eq!(posted, 3, "posts of the child {child}");
+                assert_posts_of_child(&trace, child, &workers);
             }
         }
     }
