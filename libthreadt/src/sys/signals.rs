@@ -28,7 +28,7 @@ impl BlockedSignals {
         // SAFETY: the kernel reads one set and writes the other.
         // OBSERVABLE: a signal of this thread comes some microseconds later, after `drop`.
         let result =
-            unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, pointers[0], pointers[1], SET_SIZE]) };
+            unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as usize, pointers[0], pointers[1], SET_SIZE]) };
         result.is_ok().then_some(BlockedSignals { before })
     }
 }
