@@ -159,7 +159,7 @@ impl Observed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::{sleep, thread_id};
+    use crate::sys::{process_id, sleep, thread_exists, thread_id};
 
     #[test]
     fn what_proc_shows_of_a_thread_is_found_behind_its_name() {
@@ -192,6 +192,10 @@ mod tests {
         assert!(asleep_since_noted(lwp).unwrap() >= first + 1_000_000);
         drop(end);
         sleeper.join().unwrap();
+        // The kernel removes it a little later.
+        while thread_exists(process_id(), lwp) {
+            sleep(1_000_000);
+        }
         assert_eq!(asleep_since_noted(lwp), None);
         let me = thread_id();
         assert!(!std::thread::scope(|scope| {
