@@ -57,7 +57,7 @@ pub fn close_inherited(lwp: u32, new_lwp: u32, here: Option<usize>, has_parents_
 /// `EBADF`, and is closed before: nobody would close it in the other table.
 pub fn leave_table(lwp: u32, here: usize, leave: impl FnOnce() -> bool) {
     close_abandoned(lwp, Some(here));
-    let is_own = |note: &Note| note.holder().is_some_and(|holder| holder.lwp() == lwp);
+    let is_own = |note: &Note| note.lwp() == lwp;
     for note in used_notes().filter(|note| is_own(note)) {
         note.disown_if(|_| true);
     }

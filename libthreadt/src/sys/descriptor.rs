@@ -22,15 +22,17 @@ pub fn close(fd: c_int) {
     let _ = unsafe { call(libc::SYS_close, [fd as usize]) };
 }
 
+/// Whether a file is open by this number.
+pub(super) fn is_open(number: c_int) -> bool {
+    // SAFETY: no memory is involved.
+    unsafe { call(libc::SYS_fcntl, [number as usize, libc::F_GETFD as usize]) }.is_ok()
+}
+
 /// How many numbers that are not open end a search of all.
 const HOLE: u32 = 1024;
 
 /// All numbers that are open, but for those behind a long hole.
 pub(super) fn open_numbers() -> impl Iterator<Item = c_int> {
-    let is_open = |number: c_int| {
-        // SAFETY: no memory is involved.
-        unsafe { call(libc::SYS_fcntl, [number as usize, libc::F_GETFD as usize]) }.is_ok()
-    };
     let mut unused = 0;
     let before_hole = (0..).map(move |number| (number, is_open(number))).take_while(move |(_, is_open)| {
         unused = if *is_open { 0 } else { unused + 1 };

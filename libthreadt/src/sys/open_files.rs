@@ -13,7 +13,7 @@ use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use super::call::call;
-use super::descriptor::{close, control, stat};
+use super::descriptor::{close, control, is_open, stat};
 use super::descriptor_table;
 use super::file_notes::{
     NONE, NOTES, NOTES_MAX, Note, NoteOrNone, OPENING, PLACES, UNNOTED, USED, known_number, used_notes,
@@ -186,11 +186,6 @@ fn possible_numbers() -> impl Iterator<Item = c_int> {
     (0..NUMBERS_MAX).take_while(move |number| *number < table || is_open(*number))
 }
 
-fn is_open(number: c_int) -> bool {
-    // SAFETY: no memory is involved.
-    unsafe { call(libc::SYS_fcntl, [number as usize, libc::F_GETFD as usize]) }.is_ok()
-}
-
 /// Whether a descriptor is one that this library has opened.
 pub fn is_marked(number: c_int) -> bool {
     control(number, libc::F_GETFL) & MARK == MARK && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0
@@ -249,7 +244,7 @@ pub(super) fn wait_for_writes(lwp: u32) {
 /// `is_meant` says so of its number, it is closed now, and what was to be written is written to the file when it is open once more: the
 /// number may be the program's then.
 pub fn while_suspended<T>(lwp: u32, place: usize, is_meant: impl Fn(c_int) -> bool, change: impl FnOnce() -> T) -> T {
-    let own = || used_notes().filter(|note| note.holder().is_some_and(|holder| holder.lwp() == lwp));
+    let own = || used_notes().filter(|note| note.lwp() == lwp);
     for note in own() {
         note.suspend(place);
         note.disown_if(&is_meant);

@@ -11,11 +11,11 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 
 #include "../check.h"
+#include "sleeps.h"
 
 static sigjmp_buf start;
 static atomic_int armed, held, resume;
@@ -56,12 +56,6 @@ static void *record(void *nanoseconds) {
     }
     timer_delete(timer);
     return NULL;
-}
-
-static long sleeps(void) {
-    struct rusage usage;
-    CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
-    return usage.ru_nvcsw;
 }
 
 static void lock_twice(void) {

@@ -2,8 +2,8 @@
 // forks: `taken_number STOPS`.
 //
 // The library's thread is stopped meanwhile as by a debugger: when it has asked for the number, and then when it has got another one and
-// has been at so many beginnings and ends of system calls more. The child exits at once. Prints how many descriptors it had that the program did not open, and one's target. Ends with 7, with 77 where
-// no thread may be stopped.
+// has been at so many beginnings and ends of system calls more. The child exits at once. Prints how many descriptors it had that the program
+// did not open, and one's target. Ends with 7, with 77 where no thread may be stopped.
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -76,7 +76,8 @@ static void run_until(pid_t thread, int (*is_wanted)(const struct user_regs_stru
 }
 
 static int has_seen_it_free(const struct user_regs_struct *registers) {
-    return registers->orig_rax == SYS_fcntl && registers->rdi == STDIN_FILENO && registers->rsi == F_GETFD && (long long)registers->rax == -EBADF;
+    int has_asked = registers->orig_rax == SYS_fcntl && registers->rdi == STDIN_FILENO && registers->rsi == F_GETFD;
+    return has_asked && (long long)registers->rax == -EBADF;
 }
 
 static int has_misplaced(const struct user_regs_struct *registers) {

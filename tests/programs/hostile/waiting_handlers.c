@@ -10,12 +10,12 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../check.h"
+#include "sleeps.h"
 
 enum { THREADS = 3 };
 
@@ -23,12 +23,6 @@ static atomic_long posts, slept;
 static long period;
 static int executes;
 static _Thread_local volatile long calls;
-
-static long sleeps(void) {
-    struct rusage usage;
-    CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
-    return usage.ru_nvcsw;
-}
 
 static void call(int signal) {
     (void)signal;
