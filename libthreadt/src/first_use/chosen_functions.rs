@@ -7,6 +7,7 @@
 //! Another library may be loaded at the address of one that was closed. So what is known of a module is forgotten when it was closed;
 //! and from the beginning of the closing until then, while another thread may open the next library, modules are known by their names.
 
+use core::ops::Range;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
@@ -71,6 +72,15 @@ impl SearchedModule {
 
     fn is_in_use(&self) -> bool {
         ![0, GONE].contains(&self.word.load(Acquire))
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.range[0].load(Relaxed)..self.range[1].load(Relaxed)
+    }
+
+    fn overlaps(&self, range: &Range<usize>) -> bool {
+        let own = self.range();
+        own.start < range.end && range.start < own.end
     }
 
     /// Whether it is the module with this base and this path.
@@ -190,14 +200,20 @@ fn search(module: &LoadedModule, object: &LinkMap) -> u32 {
     found.or_else(known).unwrap_or(0)
 }
 
-/// Forgets a module and its functions. The caller is the only thread that searches.
+/// Forgets a module and its functions, and modules that are searched once more then: another thread may have opened a library where this
+/// one was, and its functions be known by now. The caller is the only thread that searches.
 fn forget(module: &SearchedModule) {
-    let range = module.range[0].load(Relaxed) as u64..module.range[1].load(Relaxed) as u64;
+    let range = module.range();
+    let others = MODULES.iter().filter(|other| other.is_in_use() && other.overlaps(&range));
     module.word.store(GONE, Release);
+    others.for_each(|other| other.word.store(GONE, Release));
     // ORDERING: Release: who finds the word of before and a function's place empty sees that this has begun, by the Acquire of
     // `is_in_table`; who has seen this before does not find the word.
     FORGETTINGS.fetch_add(1, Release);
-    CHOSEN.iter().filter(|place| range.contains(&place.load(Relaxed))).for_each(|place| place.store(GONE, Release));
+    CHOSEN
+        .iter()
+        .filter(|place| range.contains(&(place.load(Relaxed) as usize)))
+        .for_each(|place| place.store(GONE, Release));
     // What is before a place that was never used ends no search too early. So the tables do not fill up.
     for pair in CHOSEN.windows(2).rev() {
         if let [place, next] = pair
@@ -330,5 +346,34 @@ pub fn choose_functions() {
                 &[b"THR_TRACE_FUNC: no library and no function that is loaded so far begins with '", text, b"'"],
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A module that was searched, of which the function at its beginning is chosen.
+    fn searched_at(place: &'static SearchedModule, range: Range<usize>) {
+        place.range[0].store(range.start, Relaxed);
+        place.range[1].store(range.end, Relaxed);
+        assert!(insert(range.start));
+        place.word.store(range.start as u64 | u64::from(BY_SYMBOL), Release);
+    }
+
+    /// A thread that has closed a library forgets it when another one has opened, and searched, one at the same addresses.
+    #[test]
+    fn a_library_in_the_place_of_a_closed_one_is_searched_again() {
+        let [closed, within, across, behind] = [&MODULES[0], &MODULES[1], &MODULES[2], &MODULES[3]];
+        searched_at(closed, 0x10000..0x20000);
+        searched_at(within, 0x14000..0x18000);
+        searched_at(across, 0x1f000..0x24000);
+        searched_at(behind, 0x20000..0x28000);
+        forget(closed);
+        assert!(![closed, within, across].iter().any(|module| module.is_in_use()));
+        assert!(![0x10000, 0x14000, 0x1f000].into_iter().any(is_in_table));
+        assert!(behind.is_in_use() && is_in_table(0x20000));
+        forget(behind);
+        assert!(!is_in_table(0x20000) && CHOSEN.iter().all(|place| place.load(Relaxed) == 0));
     }
 }
