@@ -41,12 +41,16 @@ impl FileIdentity {
         is_same && is_regular && (stat.st_uid == self.owner || [0, user_id()].contains(&stat.st_uid))
     }
 
-    /// Whether `path` leads to this file, which may have got another owner by this process's change of its user namespace.
+    /// Whether `path` certainly leads to this file no more, which may have got another owner by this process's change of its user namespace.
     // Not inlined, so that the status takes no room on the stack of each write.
     #[cold]
     #[inline(never)]
-    pub fn is_still_at(self, path: &CStr) -> bool {
-        path::stat(path).is_ok_and(|stat| self.is_still(&stat))
+    pub fn is_gone_from(self, path: &CStr) -> bool {
+        match path::stat(path) {
+            Ok(stat) => !self.is_still(&stat),
+            // A thread that has given up its rights may not look there.
+            Err(errno) => errno == Errno(libc::ENOENT),
+        }
     }
 
     /// Whether `path` leads to this file.
@@ -203,7 +207,7 @@ impl Fd {
         let stat = fd.stat()?;
         if !known.is_still(&stat) {
             // The host may have closed it, and somebody else has got the number: the host, or another thread of ours.
-            let was_closed = known.is_still_at(path);
+            let was_closed = !known.is_gone_from(path);
             if fd.was_replaced() || was_closed {
                 fd.forget();
             }

@@ -79,7 +79,7 @@ fn was_removed() -> bool {
     // SAFETY: the one writer calls this.
     let file = unsafe { file_of(WorkingProcess::current()) };
     let path = path::trace_file(&mut file.path, directory::path(), own_name());
-    file.known.is_some_and(|known| !known.is_still_at(path))
+    file.known.is_some_and(|known| known.is_gone_from(path))
 }
 
 /// Calls `work` as the one writer, without the file, unless a thread is writing.

@@ -298,12 +298,7 @@ fn look_for_holder(
 /// Whether the trbuf of this generation is certainly not any more where it was made.
 pub fn is_trbuf_removed(generation: usize) -> bool {
     let trbuf = trbuf(generation);
-    let path = path::in_buffer(trbuf.path.get());
-    match path::stat(path) {
-        Ok(_) => !trbuf.identity.get().is_still_at(path),
-        // A thread that has given up its rights may not look there.
-        Err(errno) => errno == Errno(libc::ENOENT),
-    }
+    trbuf.identity.get().is_gone_from(path::in_buffer(trbuf.path.get()))
 }
 
 pub fn open_trbuf(generation: usize) -> Result<Fd> {
