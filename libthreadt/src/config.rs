@@ -119,9 +119,7 @@ pub fn read() -> Config {
     let events = match variable(b"THR_TRACE_EVENTS") {
         _ if is_left_out => EventSet::NONE,
         None => EventSet::DEFAULT,
-        Some(list) => EventSet::parse_recorded(list.to_bytes(), &mut |name| {
-            warn(Warning::UnknownEvent, &[b"THR_TRACE_EVENTS: unknown category or event '", name, b"', ignored"]);
-        }),
+        Some(list) => chosen_events(list.to_bytes()),
     };
     let may_record = shows_itself || !events.is_none();
     if variable(b"THR_TRACE_DETAIL").is_some() {
@@ -139,6 +137,19 @@ pub fn read() -> Config {
         events,
         layout,
     }
+}
+
+/// The events of a list, of which unknown names are reported, and that nothing else is there.
+fn chosen_events(list: &[u8]) -> EventSet {
+    let mut has_unknown = false;
+    let events = EventSet::parse_recorded(list, &mut |name| {
+        has_unknown = true;
+        warn(Warning::UnknownEvent, &[b"THR_TRACE_EVENTS: unknown category or event '", name, b"', ignored"]);
+    });
+    if has_unknown && events.is_none() {
+        warn(Warning::UnknownEvent, &[b"THR_TRACE_EVENTS: nothing is recorded; where it is not set all is"]);
+    }
+    events
 }
 
 /// A copy of `THR_TRACE_HANDLER`: the file, a NUL, the parameters, a NUL.
