@@ -271,6 +271,31 @@ mod tests {
     use super::*;
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// A thread that has given up root may not look where the files are, which are there.
+    #[test]
+    fn a_file_that_may_not_be_looked_at_is_not_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = CString::new(directory.path().join("own").as_os_str().as_bytes()).unwrap();
+        let (_, known) = Fd::create(&path, libc::O_WRONLY).unwrap();
+        let is_gone = || known.is_gone_from(&path);
+        assert!(!is_gone());
+        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o000)).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // SAFETY: it concerns this thread alone.
+                unsafe { libc::setfsuid(65534) };
+                assert_eq!(path::stat(&path).unwrap_err(), Errno(libc::EACCES));
+                assert!(!is_gone());
+            });
+        });
+        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        std::fs::rename(directory.path().join("own"), directory.path().join("renamed")).unwrap();
+        assert!(is_gone(), "there is none");
+        Fd::create(&path, libc::O_WRONLY).unwrap();
+        assert!(is_gone(), "there is another one");
+    }
 
     #[test]
     fn only_the_file_that_was_meant_is_opened() {
