@@ -148,7 +148,7 @@ fn a_handler_that_forks_unnoticed_leaves_the_parents_work_to_the_parent() {
 /// The first call of a hook in the children comes when they have returned.
 #[test]
 fn children_that_nobody_notices_leave_the_parents_work_to_the_parent() {
-    interrupt_at_each_step("unseen", 5);
+    interrupt_at_each_step("unseen", 2);
 }
 
 #[test]

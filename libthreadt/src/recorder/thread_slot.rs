@@ -69,8 +69,7 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
         is_initialised && prepare_files_for_record(clock::since_epoch(time))
     };
     if !process.is_caller() {
-        // A child that a signal handler has forked returns here: the record is its parent's.
-        return thread_local::own().filter(|_| process_state::is_initialised());
+        return slot_of_caller();
     }
     if !has_files {
         let is_early = match guest_of {
@@ -94,14 +93,14 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     }
     let claimed = guest_of.map_or_else(claim_slot, claim_slot_of);
     if !process.is_current() {
-        return thread_local::own().filter(|_| process_state::is_initialised());
+        return slot_of_caller();
     }
     let Some(slot) = claimed else {
         storage::report_failure(Err(Errno(libc::ENOMEM)));
         forget_begin(lines);
         return lose_without_slot(records, Errno(libc::ENOMEM), time);
     };
-    let _blocked = block_signals_while_moving();
+    let blocked = block_signals_while_moving();
     take_over_losses(slot);
     append_kept(slot);
     let parent = PROCESS.unrecorded_parent.load(Relaxed);
@@ -109,7 +108,15 @@ fn claim(records: u32, time: u64, lines: &[UntimedRecord]) -> Option<Slot> {
     if is_untaken && PROCESS.unrecorded_parent.compare_exchange(parent, parent | TAKEN, Relaxed, Relaxed).is_ok() {
         append_begin(slot, time);
     }
-    Some(slot)
+    // The signals that have waited come here.
+    drop(blocked);
+    if process.is_current() { Some(slot) } else { slot_of_caller() }
+}
+
+/// The slot of this thread where it is that of a forked child which returns into its parent's work; `None` in one in which no hook has
+/// been called: the record is its parent's.
+fn slot_of_caller() -> Option<Slot> {
+    thread_local::own().filter(|_| process_state::is_initialised())
 }
 
 /// The signals that wait while records and counts that stand elsewhere get into a slot, if there are any: a jump would leave one that is
