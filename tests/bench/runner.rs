@@ -35,8 +35,8 @@ pub struct Runner {
     /// Or why it is not there.
     pub uftrace: Result<Uftrace, String>,
     scratch: TempDir,
-    /// Traces that stay until the end.
-    kept: u64,
+    /// How many traces there were, by which their directories have different names.
+    traces: u64,
 }
 
 impl Runner {
@@ -47,6 +47,7 @@ impl Runner {
     pub fn new(options: &Options) -> Result<Runner, Stop> {
         let scratch = tempfile::Builder::new().prefix("threadt-bench.").tempdir();
         let scratch = scratch.map_err(|error| Stop::Cannot(format!("temporary directory: {error}")))?;
+        spread_directories(scratch.path());
         for (program, flags) in PROGRAMS {
             let source = Path::new(SOURCES).join(program).with_extension("c");
             let compiler = Launch::new("cc").args(["-std=gnu11", "-O2", "-pthread"]).args(flags).arg("-o");
@@ -64,7 +65,7 @@ impl Runner {
             },
             uftrace: if wanted(&[Way::Uftrace]) { Uftrace::find() } else { Err(unwanted) },
             scratch,
-            kept: 0,
+            traces: 0,
         };
         runner.try_lttng()?;
         Ok(runner)
@@ -103,14 +104,16 @@ impl Runner {
         if let Some(reason) = workload.excludes(way) {
             return Err(Stop::Cannot(reason.to_owned()));
         }
-        let trace = self.scratch.path().join("trace");
+        self.traces += 1;
+        let scratch = self.scratch.path();
+        // By the name ext4 chooses where on the disk the directory is.
+        let name = scratch.file_name().unwrap_or_default().to_string_lossy();
+        let trace = scratch.join(format!("{name}.{}", self.traces));
         fs::create_dir(&trace).map_err(|error| format!("{}: {error}", trace.display()))?;
         let result = self.run(workload, way, &trace);
-        if workload.keeps_trace() {
-            self.kept += 1;
-            let _ = fs::rename(&trace, self.scratch.path().join(format!("kept.{}", self.kept)));
+        if !workload.keeps_trace() {
+            let _ = fs::remove_dir_all(&trace);
         }
-        let _ = fs::remove_dir_all(&trace);
         result
     }
 
@@ -163,6 +166,13 @@ impl Runner {
         (sample.records, sample.lost) = account(workload.events(way), counted, reported, way.reports_losses())?;
         Ok(sample)
     }
+}
+
+/// Lets ext4 put the subdirectories far from each other, and from those of earlier benchmarks: without a journal it looks for minutes at
+/// each inode that was freed nearby before it makes a file, hundreds of microseconds where a benchmark has removed its traces. Other file
+/// systems refuse that.
+fn spread_directories(directory: &Path) {
+    let _ = process::run(&mut Launch::new("chattr").arg("+T").args([directory]).command(), directory);
 }
 
 /// Records and losses, from the events that there were, the records that were counted, and the losses that the way
