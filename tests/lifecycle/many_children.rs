@@ -169,11 +169,33 @@ fn a_child_that_ends_twice_leaves_the_next_one_alone() {
     let trace = test.merged();
     let records = trace.of("mutex_unlock").into_iter().filter(|record| record.fields.pid == second);
     assert_eq!(records.count(), 1000);
+    assert_own_records(&test);
+    assert_no_spares(&test);
+}
+
+#[track_caller]
+fn assert_own_records(test: &TestDirectory) {
     for name in names(&test.trace_directory()).into_iter().filter(|name| name.starts_with("tr.")) {
         let process = u32::from_str_radix(name.split('.').nth(1).unwrap(), 16).unwrap();
         let text = fs::read_to_string(test.trace_directory().join(&name)).unwrap();
         let is_own = |line: &str| line.split(':').nth(2).unwrap().parse() == Ok(process);
         assert!(text.lines().all(is_own), "{name} has another process's records");
     }
+}
+
+/// Its trbuf is the next child's already when a signal comes, whose handler would record.
+#[test]
+fn a_child_that_a_signal_interrupts_at_its_end_leaves_the_next_one_alone() {
+    let test = TestDirectory::new("interrupted-end");
+    let run = test.traced(Program::c("lifecycle/interrupted_end.c")).env("THR_TRACE_EVENTS", "mutex:process");
+    let output = run.run();
+    if !output.is_permitted("to stop a process") {
+        return;
+    }
+    let children: Vec<u32> =
+        output.success().stdout_text().split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let trace = test.merged();
+    assert_own_records(&test);
+    assert_eq!(children.iter().map(|&child| pairs(&trace, child)).collect::<Vec<_>>(), [20, 30]);
     assert_no_spares(&test);
 }

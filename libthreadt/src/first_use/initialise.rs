@@ -61,6 +61,12 @@ pub fn is_recording() -> bool {
     initialise() && CONFIG.get().may_record()
 }
 
+/// Whether it is known that nothing will ever be recorded: a forked child then has nothing to do, and no page of its own for that.
+#[inline]
+pub fn records_nothing() -> bool {
+    CONFIGURED.is_done() && !CONFIG.get().may_record()
+}
+
 /// Initialises the library in this process; `false` if this thread is doing that already, or if this process only uses
 /// the memory of another one, which is not initialised.
 pub fn initialise() -> bool {

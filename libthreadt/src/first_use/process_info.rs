@@ -22,8 +22,12 @@ use crate::trace_dir::{command_line, executable_maps, identity, interned_names};
 static EXECUTABLE: SetOnce<[u8; 4096]> = SetOnce::new([0; 4096]);
 static EXECUTABLE_LENGTH: AtomicUsize = AtomicUsize::new(0);
 
+/// libc's version, once it has been asked for.
+static GLIBC_VERSION: SetOnce<[u8; 16]> = SetOnce::new([0; 16]);
+static GLIBC_VERSION_LENGTH: AtomicUsize = AtomicUsize::new(0);
+
 /// Reading the mappings takes 50 microseconds or so; it is done at most once in this time.
-const REFRESH_NS: u64 = 1_000_000_000;
+pub(super) const REFRESH_NS: u64 = 1_000_000_000;
 
 /// At the first record: writes everything that is known.
 pub fn write_at_first_record() {
@@ -151,6 +155,19 @@ fn lost_records() -> u64 {
     u64::from(PROCESS.lost.load(Relaxed)) + control::words().lost_without_slot.load(Relaxed)
 }
 
+/// libc's version. A forked child has its parent's copy of the text, and needs no page of libc's for it.
+fn glibc_version() -> &'static [u8] {
+    // SAFETY: the one writer of trinfo calls this.
+    let copy = unsafe { GLIBC_VERSION.get_mut() };
+    if GLIBC_VERSION_LENGTH.load(Relaxed) == 0 {
+        // SAFETY: returns a constant, NUL-terminated string.
+        let text = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_bytes();
+        let length = copy.iter_mut().zip(text).map(|(to, from)| *to = *from).count();
+        GLIBC_VERSION_LENGTH.store(length, Relaxed);
+    }
+    copy.get(..GLIBC_VERSION_LENGTH.load(Relaxed)).unwrap_or(b"")
+}
+
 #[inline(never)]
 fn describe_system(writer: &mut InfoWriter) {
     if let Ok(name) = sys::system_name() {
@@ -166,8 +183,7 @@ fn describe(writer: &mut InfoWriter) {
     writer.number("format", 1);
     writer.line("version", env!("CARGO_PKG_VERSION").as_bytes());
     writer.line("arch", b"x86_64");
-    // SAFETY: returns a constant, NUL-terminated string.
-    writer.line("glibc", unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_bytes());
+    writer.line("glibc", glibc_version());
     describe_system(writer);
     writer.line("boot_id", &identity::boot_id());
     writer.number("start", identity::start());

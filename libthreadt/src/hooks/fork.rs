@@ -7,7 +7,7 @@ use spec::id;
 
 use super::result::errno;
 use crate::config::detail;
-use crate::first_use::{KnownToParent, Origin, after_fork_in_child};
+use crate::first_use::{KnownToParent, Origin, after_fork_in_child, records_nothing};
 use crate::lifecycle::{self, Daemon};
 use crate::process_state::PROCESS;
 use crate::recorder::records;
@@ -21,8 +21,11 @@ const DAEMON: u64 = 6;
 pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     put_entry_record(kind, caller);
     let known = if records(id::PROC_BEGIN) { KnownToParent::ask() } else { KnownToParent::default() };
-    // Before: a handler of `pthread_atfork` may make the child's first hooked call.
-    noted_forks::note();
+    let is_noted = !records_nothing();
+    if is_noted {
+        // Before: a handler of `pthread_atfork` may make the child's first hooked call.
+        noted_forks::note();
+    }
     let (child, is_child) = if kind == DAEMON {
         let Daemon { result, is_child } = lifecycle::daemon(call_next);
         (result, is_child)
@@ -33,13 +36,17 @@ pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int
     if is_child {
         PROCESS.has_begun_trace.store(1, Relaxed);
         after_fork_in_child(Origin::FORK);
-        noted_forks::forget();
+        if is_noted {
+            noted_forks::forget();
+        }
         if records(id::PROC_BEGIN) {
             // With its slot the thread writes the child's first record, which names the parent.
             known.while_used(|| recorder::slot_or_claim(1, clock::now_fenced(), &[]));
         }
     } else {
-        noted_forks::forget();
+        if is_noted {
+            noted_forks::forget();
+        }
         put_return_record(kind, child);
     }
     child

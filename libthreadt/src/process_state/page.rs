@@ -147,9 +147,13 @@ pub struct ProcessState {
     pub info_written_at: AtomicU64,
     /// 1 while what is kept of the parent's mappings and command line is this process's (`first_use::KnownToParent`).
     pub parent_has_looked: AtomicU32,
-    /// 1 if trinfo's lines of mappings are the parent's, and this process has not read its own mappings.
+    /// 1 if trinfo's lines of mappings are the parent's, and this process has not read its own mappings. The last word: what is behind it
+    /// is never written.
     pub has_parents_maps: AtomicU32,
 }
+
+/// Bytes of the page that are used.
+const USED: usize = offset_of!(ProcessState, has_parents_maps) + size_of::<AtomicU32>();
 
 // SAFETY: zero is valid for all words of the page, and the state in which the kernel leaves them in a child.
 pub static PROCESS: ProcessState = unsafe { core::mem::zeroed() };
@@ -338,12 +342,13 @@ pub fn wipe_left_by_parent(is_current: impl Fn() -> bool) {
 /// Wipes the page but for some bytes, as long as that `is_current`.
 fn wipe(but_for: &[Range<usize>], is_current: impl Fn() -> bool) {
     let words = (&raw const PROCESS).cast::<AtomicU32>();
-    let is_wiped = |at: &usize| !but_for.iter().any(|range| range.contains(at));
-    for at in (0..size_of::<ProcessState>()).step_by(size_of::<AtomicU32>()).filter(is_wiped) {
+    let is_kept = |at: usize| but_for.iter().any(|range| range.contains(&at));
+    for at in (0..USED).step_by(size_of::<AtomicU32>()) {
         // SAFETY: all of the page are atomics, and the child has no other thread.
         let word = unsafe { &*words.byte_add(at) };
         let value = word.load(Relaxed);
-        if value != 0 && is_current() {
+        // The kernel has mostly wiped it.
+        if value != 0 && !is_kept(at) && is_current() {
             let _ = word.compare_exchange(value, 0, Relaxed, Relaxed);
         }
     }

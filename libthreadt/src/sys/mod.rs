@@ -76,7 +76,7 @@ pub use open_files::is_foreign;
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{
-    as_file_system_user, counter_is_forbidden, end_borrowed_user, file_system_user, is_only_thread,
+    as_file_system_user, counter_is_forbidden, end_borrowed_user, file_system_user, is_alone_in_memory, is_only_thread,
     is_or_may_become_root, parent_id, process_id, shares_memory, signal_stack, system_name, thread_exists, thread_id,
     thread_name, user_id, user_ids,
 };

@@ -268,7 +268,8 @@ impl InfoWriter {
     /// Writes what was added; whether all has been written that was added since the file was opened. The records are
     /// complete without this file, so nothing else depends on it.
     pub fn flush(&mut self) -> bool {
-        if self.process.is_current()
+        if self.length != 0
+            && self.process.is_current()
             && let Some(fd) = &self.fd
         {
             self.file.has_failed |= fd.write(self.file.text.get(..self.length).unwrap_or(b"")).is_err();

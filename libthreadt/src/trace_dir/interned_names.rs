@@ -90,6 +90,9 @@ pub fn write_all(writer: &mut InfoWriter) {
 
 /// Writes the names that trinfo does not have yet.
 pub fn write_new(writer: &mut InfoWriter) {
+    if USED_WORDS.load(Relaxed) == 0 {
+        return;
+    }
     for (index, word) in TABLE.iter().enumerate() {
         let word = word.load(Acquire);
         let (Some(written), bit) = (WRITTEN.get(index / 64), 1 << (index % 64)) else { continue };

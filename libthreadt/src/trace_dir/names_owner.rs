@@ -83,7 +83,7 @@ pub unsafe fn claim(generation: usize, process: WorkingProcess) -> Result<Claime
         if generation == 0 {
             process.check()?;
             spare_trbufs::find_keeper();
-            if user_directory::enter(user_id(), false, scratch, process) {
+            if user_directory::enter_at_first(user_id(), scratch, process) {
                 set_owner_of_new_files(user_id());
             } else if let Some(owner) = user_directory::owner(scratch) {
                 // A signal handler has forked this process while its parent became another user: it is root still.
@@ -93,6 +93,7 @@ pub unsafe fn claim(generation: usize, process: WorkingProcess) -> Result<Claime
         let mut claimed = try_claim(generation, scratch, process)?;
         if claimed.is_none() {
             directory::move_to_namespace(identity::pid_namespace(), &mut scratch.path, process)?;
+            user_directory::forget();
             claimed = try_claim(generation, scratch, process)?;
         }
         process.check()?;
@@ -212,6 +213,10 @@ pub fn has_unfinished_trbuf() -> bool {
 fn rename_files_of_ended(process: WorkingProcess, scratch: &mut Scratch) -> Result {
     let name = FileName::Info(process.id() & PROCESS_MASK);
     let info = path::trace_file(&mut scratch.path, directory::path(), name);
+    // Mostly there is none, and to ask for that takes half of the time.
+    if path::stat(info).is_err_and(|errno| errno == Errno(libc::ENOENT)) {
+        return Ok(());
+    }
     let start = match Fd::open_trusted(info, libc::O_RDONLY) {
         Ok((file, ..)) => {
             let length = file.read_at(&mut scratch.text, 0)?;

@@ -5,6 +5,7 @@
 //! alone may use it.
 
 use core::ffi::CStr;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::directory::{self, Scratch};
 use super::{shared_clock, spare_trbufs};
@@ -15,6 +16,33 @@ use crate::sys::{Errno, Hold, SetOnce, give_directory_to, is_directory_of, user_
 static SCRATCH: SetOnce<Scratch> = SetOnce::new(Scratch::new());
 /// The right to use it.
 static MAKING: Hold = Hold::new();
+/// The user for whom there was no subdirectory when this process, or one that it was forked from, made its first files, and one more; 0
+/// if nobody has looked.
+#[unsafe(link_section = "inherited")]
+static HAS_NONE: AtomicU32 = AtomicU32::new(0);
+
+/// Moves this process, which is about to make its first files, to the subdirectory for the user `uid`, if there is one; `true` if it has
+/// moved. A forked child is where its parent is if both are the same user.
+///
+/// # Safety
+/// One thread of the process may call this.
+pub(super) unsafe fn enter_at_first(uid: u32, scratch: &mut Scratch, process: WorkingProcess) -> bool {
+    let has_none = uid.wrapping_add(1);
+    if HAS_NONE.load(Relaxed) == has_none {
+        return false;
+    }
+    // SAFETY: the caller's.
+    let has_entered = unsafe { enter(uid, false, scratch, process) };
+    if !has_entered && process.is_current() {
+        HAS_NONE.store(has_none, Relaxed);
+    }
+    has_entered
+}
+
+/// Lets the next look be one in another directory.
+pub(super) fn forget() {
+    HAS_NONE.store(0, Relaxed);
+}
 
 /// Makes the subdirectory for the user `uid` where only this one can. The directory must have been resolved.
 pub fn make(uid: u32) {
