@@ -153,7 +153,10 @@ mod tests {
     #[test]
     fn only_a_child_in_the_same_memory_shares_it() {
         extern "C" fn child(_: *mut c_void) -> c_int {
-            shares_memory().into()
+            [shares_memory(), is_only_thread(), is_alone_in_memory()]
+                .iter()
+                .rev()
+                .fold(0, |bits, &is_so| bits << 1 | c_int::from(is_so))
         }
         let status_with = |flags| {
             let mut stack = [0u128; 4096];
@@ -166,14 +169,14 @@ mod tests {
             }
             libc::WEXITSTATUS(status)
         };
-        assert_eq!(status_with(0), 0, "forked");
-        assert_eq!(status_with(libc::CLONE_VM | libc::CLONE_VFORK), 1, "as by vfork");
+        assert_eq!(status_with(0), 0b110, "forked: the only thread, alone in its memory");
+        assert_eq!(status_with(libc::CLONE_VM | libc::CLONE_VFORK), 0b011, "as by vfork");
         assert!(!shares_memory(), "only its threads share it");
     }
 
     #[test]
     fn a_test_has_more_threads_than_its_own() {
-        assert!(!is_only_thread());
+        assert!(!is_only_thread() && !is_alone_in_memory());
     }
 
     #[test]
