@@ -157,6 +157,16 @@ fn spawned_children_record_for_themselves() {
 }
 
 /// A program that another one runs which is not recorded, or in another directory, has no parent in the trace.
+/// Its thread may have the linker's lock then, which a fork does not need.
+#[test]
+fn a_handler_forks_while_its_thread_asks_the_linker() {
+    let test = TestDirectory::new("fork-in-linker");
+    let output = test.traced(Program::c("lifecycle/fork_in_linker.c")).run();
+    output.success();
+    assert_eq!(output.stderr_text(), "");
+    assert_eq!(clean(&test).of("proc_begin").len(), 100);
+}
+
 #[test]
 fn a_program_without_a_recorded_parent_has_no_beginning() {
     let family = family("exec_fails", 24, None);

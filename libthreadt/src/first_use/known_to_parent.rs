@@ -5,41 +5,14 @@
 //! frame is the child's: words in memory may be those of a grandparent, or older than the fork.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 use super::process_info;
 use crate::clock;
-use crate::glibc::loaded_libraries;
 use crate::process_state::{self, PROCESS};
 use crate::storage::slot_layout;
 use crate::sys::{self, seccomp};
 use crate::trace_dir::{command_line, executable_maps, identity, info_file};
-
-/// The linker's number when the kernel last said that the mappings are still those that were read, and a reading of the clock from then.
-static LIBRARIES_WHEN_ASKED: AtomicU64 = AtomicU64::new(0);
-static ASKED_AT: AtomicU64 = AtomicU64::new(0);
-
-/// Whether the mappings are those of the last reading, by a question to the kernel that takes more than ten microseconds; or, within a
-/// second of the last one, by whether the linker has loaded or unloaded anything. What a just-in-time compiler maps in between is missing in
-/// the child's trinfo until that is written next, at the latest when the child ends.
-///
-/// The calling thread must be the only one of its process, and the one writer of trinfo.
-fn has_maps_of_last_read() -> bool {
-    let now = clock::now_fenced();
-    let is_forked = PROCESS.forked_from.load(Relaxed) != 0;
-    // Before the question: what is loaded in between makes a difference.
-    let number = if is_forked { 0 } else { loaded_libraries::change_number() };
-    if number != 0
-        && number == LIBRARIES_WHEN_ASKED.load(Relaxed)
-        && now.saturating_sub(ASKED_AT.load(Relaxed)) < process_info::REFRESH_NS
-    {
-        return executable_maps::were_read();
-    }
-    let has_them = executable_maps::has_size_of_last_read();
-    LIBRARIES_WHEN_ASKED.store(if has_them { number } else { 0 }, Relaxed);
-    ASKED_AT.store(now, Relaxed);
-    has_them
-}
 
 /// What a process knows before it forks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,7 +36,7 @@ impl KnownToParent {
         if may_ask && sys::is_only_thread() {
             // SAFETY: the kernel has just said so.
             let is_known = || unsafe { command_line::is_known(|| true) };
-            let ask = || has_lines.set(has_maps_of_last_read() && is_known());
+            let ask = || has_lines.set(executable_maps::has_size_of_last_read() && is_known());
             info_file::in_turn(ask);
         }
         let pid_namespace = PROCESS.pid_namespace.load(Relaxed);

@@ -27,7 +27,7 @@ static GLIBC_VERSION: SetOnce<[u8; 16]> = SetOnce::new([0; 16]);
 static GLIBC_VERSION_LENGTH: AtomicUsize = AtomicUsize::new(0);
 
 /// Reading the mappings takes 50 microseconds or so; it is done at most once in this time.
-pub(super) const REFRESH_NS: u64 = 1_000_000_000;
+const REFRESH_NS: u64 = 1_000_000_000;
 
 /// At the first record: writes everything that is known.
 pub fn write_at_first_record() {

@@ -144,11 +144,6 @@ pub fn forget_size() {
     SIZE_AT_LAST_READ.store(0, Relaxed);
 }
 
-/// Whether the mappings were read, and how large they were is known.
-pub fn were_read() -> bool {
-    SIZE_AT_LAST_READ.load(Relaxed) != 0
-}
-
 /// Whether the executable mappings have the size that they had when this process, or the one that it was forked from, last
 /// read them.
 pub fn has_size_of_last_read() -> bool {
