@@ -96,7 +96,7 @@ impl Runner {
         }
     }
 
-    /// One run. Its trace is gone afterwards, or kept out of the way.
+    /// One run. Its trace is gone afterwards, or stays until the end.
     ///
     /// # Errors
     /// If it cannot be measured, or a signal arrived.

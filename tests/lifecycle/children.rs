@@ -156,7 +156,6 @@ fn spawned_children_record_for_themselves() {
     }
 }
 
-/// A program that another one runs which is not recorded, or in another directory, has no parent in the trace.
 /// Its thread may have the linker's lock then, which a fork does not need.
 #[test]
 fn a_handler_forks_while_its_thread_asks_the_linker() {
@@ -167,6 +166,7 @@ fn a_handler_forks_while_its_thread_asks_the_linker() {
     assert_eq!(clean(&test).of("proc_begin").len(), 100);
 }
 
+/// A program that another one runs which is not recorded, or in another directory, has no parent in the trace.
 #[test]
 fn a_program_without_a_recorded_parent_has_no_beginning() {
     let family = family("exec_fails", 24, None);

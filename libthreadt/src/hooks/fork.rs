@@ -21,8 +21,7 @@ const DAEMON: u64 = 6;
 pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int {
     put_entry_record(kind, caller);
     let known = if records(id::PROC_BEGIN) { KnownToParent::ask() } else { KnownToParent::default() };
-    let is_noted = !records_nothing();
-    if is_noted {
+    if !records_nothing() {
         // Before: a handler of `pthread_atfork` may make the child's first hooked call.
         noted_forks::note();
     }
@@ -36,17 +35,13 @@ pub fn proc_fork(kind: u64, caller: u64, call_next: impl Fn() -> c_int) -> c_int
     if is_child {
         PROCESS.has_begun_trace.store(1, Relaxed);
         after_fork_in_child(Origin::FORK);
-        if is_noted {
-            noted_forks::forget();
-        }
+        noted_forks::forget();
         if records(id::PROC_BEGIN) {
             // With its slot the thread writes the child's first record, which names the parent.
             known.while_used(|| recorder::slot_or_claim(1, clock::now_fenced(), &[]));
         }
     } else {
-        if is_noted {
-            noted_forks::forget();
-        }
+        noted_forks::forget();
         put_return_record(kind, child);
     }
     child

@@ -345,11 +345,14 @@ pub fn blank(process: WorkingProcess, rest: Rest) -> bool {
     let (header, mut used) = (HEADERS[0].load(Relaxed), 0);
     for_each_slot(|slot| used += u32::from(slot.state.load(Relaxed) != 0));
     let is_spare = used == 1 && PROCESS.slots[0].load(Relaxed) == SPARE_SLOTS && !slot_layout().is_ring();
-    if !is_spare || PROCESS.anonymous.load(Relaxed) != 0 || !sys::is_only_thread() {
+    if !is_spare || PROCESS.anonymous.load(Relaxed) != 0 {
         return false;
     }
     let is_last = rest == Rest::Nothing && sys::is_alone_in_memory() && block_signals_for_good();
     if !is_last {
+        if !sys::is_only_thread() {
+            return false;
+        }
         control::detach(|| process.is_current());
     }
     // OBSERVABLE: without the magic number, which is the first that goes, it is nobody's.

@@ -153,10 +153,8 @@ mod tests {
     #[test]
     fn only_a_child_in_the_same_memory_shares_it() {
         extern "C" fn child(_: *mut c_void) -> c_int {
-            [shares_memory(), is_only_thread(), is_alone_in_memory()]
-                .iter()
-                .rev()
-                .fold(0, |bits, &is_so| bits << 1 | c_int::from(is_so))
+            let bit = |is_so: bool, place: u32| c_int::from(is_so) << place;
+            bit(shares_memory(), 0) | bit(is_only_thread(), 1) | bit(is_alone_in_memory(), 2)
         }
         let status_with = |flags| {
             let mut stack = [0u128; 4096];
