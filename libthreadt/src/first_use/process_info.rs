@@ -18,13 +18,10 @@ use crate::sys::{self, SetOnce, UnknownClockError, path};
 use crate::trace_dir::info_file::{self, InfoWriter, time_text};
 use crate::trace_dir::{command_line, executable_maps, identity, interned_names};
 
-/// The path of the program, once it has been asked for.
-static EXECUTABLE: SetOnce<[u8; 4096]> = SetOnce::new([0; 4096]);
-static EXECUTABLE_LENGTH: AtomicUsize = AtomicUsize::new(0);
-
-/// libc's version, once it has been asked for.
-static GLIBC_VERSION: SetOnce<[u8; 16]> = SetOnce::new([0; 16]);
-static GLIBC_VERSION_LENGTH: AtomicUsize = AtomicUsize::new(0);
+/// The path of the program.
+static EXECUTABLE: KeptText<4096> = KeptText::new();
+/// libc's version. From a copy, a forked child needs no page of libc's for it.
+static GLIBC_VERSION: KeptText<16> = KeptText::new();
 
 /// Reading the mappings takes 50 microseconds or so; it is done at most once in this time.
 const REFRESH_NS: u64 = 1_000_000_000;
@@ -155,17 +152,39 @@ fn lost_records() -> u64 {
     u64::from(PROCESS.lost.load(Relaxed)) + control::words().lost_without_slot.load(Relaxed)
 }
 
-/// libc's version. A forked child has its parent's copy of the text, and needs no page of libc's for it.
-fn glibc_version() -> &'static [u8] {
-    // SAFETY: the one writer of trinfo calls this.
-    let copy = unsafe { GLIBC_VERSION.get_mut() };
-    if GLIBC_VERSION_LENGTH.load(Relaxed) == 0 {
-        // SAFETY: returns a constant, NUL-terminated string.
-        let text = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_bytes();
-        let length = copy.iter_mut().zip(text).map(|(to, from)| *to = *from).count();
-        GLIBC_VERSION_LENGTH.store(length, Relaxed);
+/// A text that is asked for once: a forked child has its parent's.
+struct KeptText<const SIZE: usize> {
+    bytes: SetOnce<[u8; SIZE]>,
+    length: AtomicUsize,
+}
+
+impl<const SIZE: usize> KeptText<SIZE> {
+    const fn new() -> Self {
+        KeptText { bytes: SetOnce::new([0; SIZE]), length: AtomicUsize::new(0) }
     }
-    copy.get(..GLIBC_VERSION_LENGTH.load(Relaxed)).unwrap_or(b"")
+
+    /// The text. `ask` writes it and returns its length, 0 if it is not known now.
+    ///
+    /// # Safety
+    /// One thread of the process may call this.
+    unsafe fn get(&'static self, ask: impl FnOnce(&mut [u8]) -> usize) -> &'static [u8] {
+        // SAFETY: the caller's.
+        let bytes = unsafe { self.bytes.get_mut() };
+        if self.length.load(Relaxed) == 0 {
+            self.length.store(ask(bytes), Relaxed);
+        }
+        bytes.get(..self.length.load(Relaxed)).unwrap_or(b"")
+    }
+}
+
+fn glibc_version() -> &'static [u8] {
+    // SAFETY: the one writer of trinfo calls this. libc returns a constant, NUL-terminated string.
+    unsafe {
+        GLIBC_VERSION.get(|copy| {
+            let text = CStr::from_ptr(libc::gnu_get_libc_version()).to_bytes();
+            copy.iter_mut().zip(text).map(|(to, from)| *to = *from).count()
+        })
+    }
 }
 
 #[inline(never)]
@@ -219,14 +238,10 @@ fn describe(writer: &mut InfoWriter) {
     }
 }
 
-/// Writes the path of the program. A forked child has its parent's.
 fn describe_executable(writer: &mut InfoWriter) {
     // SAFETY: the one writer of trinfo calls this.
-    let path = unsafe { EXECUTABLE.get_mut() };
-    if EXECUTABLE_LENGTH.load(Relaxed) == 0 {
-        EXECUTABLE_LENGTH.store(path::read_link(c"/proc/self/exe", path).unwrap_or(0), Relaxed);
-    }
-    if let Some(path) = path.get(..EXECUTABLE_LENGTH.load(Relaxed)).filter(|path| !path.is_empty()) {
+    let path = unsafe { EXECUTABLE.get(|path| path::read_link(c"/proc/self/exe", path).unwrap_or(0)) };
+    if !path.is_empty() {
         writer.line("exe", path);
     }
 }

@@ -92,6 +92,11 @@ pub fn stat(path: &CStr) -> Result<libc::stat> {
     unsafe { filled_by(|stat| call(libc::SYS_newfstatat, [here, path.as_ptr() as usize, stat, flags])) }
 }
 
+/// Whether nothing has this path, for certain.
+pub fn is_unused(path: &CStr) -> bool {
+    stat(path).is_err_and(|errno| errno == Errno(libc::ENOENT))
+}
+
 pub fn unlink(path: &CStr) -> Result {
     // SAFETY: the path is NUL-terminated.
     unsafe { call(libc::SYS_unlink, [path.as_ptr() as usize]) }.map(drop)

@@ -88,9 +88,14 @@ pub fn write_all(writer: &mut InfoWriter) {
     write_new(writer);
 }
 
+/// Whether no name has been stored. The table, of several pages, need not be looked at then.
+fn is_empty() -> bool {
+    USED_WORDS.load(Relaxed) == 0
+}
+
 /// Writes the names that trinfo does not have yet.
 pub fn write_new(writer: &mut InfoWriter) {
-    if USED_WORDS.load(Relaxed) == 0 {
+    if is_empty() {
         return;
     }
     for (index, word) in TABLE.iter().enumerate() {
@@ -135,7 +140,7 @@ pub fn has_last() -> bool {
         let written = WRITTEN.get(place / 64).map_or(0, |bits| bits.load(Relaxed));
         word.load(Relaxed) != 0 && written >> (place % 64) & 1 == 0
     };
-    IS_FULL.load(Relaxed) || USED_WORDS.load(Relaxed) != 0 && TABLE.iter().enumerate().any(is_new)
+    IS_FULL.load(Relaxed) || !is_empty() && TABLE.iter().enumerate().any(is_new)
 }
 
 /// Writes new names now, if this process has files and this thread may write.

@@ -214,7 +214,7 @@ fn rename_files_of_ended(process: WorkingProcess, scratch: &mut Scratch) -> Resu
     let name = FileName::Info(process.id() & PROCESS_MASK);
     let info = path::trace_file(&mut scratch.path, directory::path(), name);
     // Mostly there is none, and to ask for that takes half of the time.
-    if path::stat(info).is_err_and(|errno| errno == Errno(libc::ENOENT)) {
+    if path::is_unused(info) {
         return Ok(());
     }
     let start = match Fd::open_trusted(info, libc::O_RDONLY) {

@@ -11,15 +11,15 @@ use super::directory::{self, Scratch};
 use super::{shared_clock, spare_trbufs};
 use crate::process_state::{self, WorkingProcess};
 use crate::sys::path;
-use crate::sys::{Errno, Hold, SetOnce, give_directory_to, is_directory_of, user_id};
+use crate::sys::{Hold, SetOnce, give_directory_to, is_directory_of, user_id};
 
 static SCRATCH: SetOnce<Scratch> = SetOnce::new(Scratch::new());
 /// The right to use it.
 static MAKING: Hold = Hold::new();
-/// The user for whom there was no subdirectory when this process, or one that it was forked from, made its first files, and one more; 0
-/// if nobody has looked.
+/// The user for whom there was no subdirectory when this process, or one that it was forked from, made its first files; `u32::MAX`, which
+/// is no user, if nobody has looked.
 #[unsafe(link_section = "inherited")]
-static HAS_NONE: AtomicU32 = AtomicU32::new(0);
+static HAS_NONE: AtomicU32 = AtomicU32::new(u32::MAX);
 
 /// Moves this process, which is about to make its first files, to the subdirectory for the user `uid`, if there is one; `true` if it has
 /// moved. A forked child is where its parent is if both are the same user.
@@ -27,21 +27,20 @@ static HAS_NONE: AtomicU32 = AtomicU32::new(0);
 /// # Safety
 /// One thread of the process may call this.
 pub(super) unsafe fn enter_at_first(uid: u32, scratch: &mut Scratch, process: WorkingProcess) -> bool {
-    let has_none = uid.wrapping_add(1);
-    if HAS_NONE.load(Relaxed) == has_none {
+    if HAS_NONE.load(Relaxed) == uid {
         return false;
     }
     // SAFETY: the caller's.
     let has_entered = unsafe { enter(uid, false, scratch, process) };
     if !has_entered && process.is_current() {
-        HAS_NONE.store(has_none, Relaxed);
+        HAS_NONE.store(uid, Relaxed);
     }
     has_entered
 }
 
 /// Lets the next look be one in another directory.
 pub(super) fn forget() {
-    HAS_NONE.store(0, Relaxed);
+    HAS_NONE.store(u32::MAX, Relaxed);
 }
 
 /// Makes the subdirectory for the user `uid` where only this one can. The directory must have been resolved.
@@ -63,7 +62,7 @@ fn make_in(scratch: &mut Scratch, uid: u32) -> bool {
     let is_safe = is_closed_to_others(path::join(&mut scratch.path, &[directory::path()]));
     let Some(path) = directory::path_for_user(&mut scratch.path, uid) else { return false };
     // Workers of a server become the same user at the same time: whoever finds the directory must find it complete.
-    if is_safe && path::stat(path).is_err_and(|errno| errno == Errno(libc::ENOENT)) {
+    if is_safe && path::is_unused(path) {
         let mut number = itoa::Buffer::new();
         let pid = number.format(process_state::id());
         let temporary = path::join(&mut scratch.other_path, &[path.to_bytes(), b".", pid.as_bytes()]);
