@@ -188,12 +188,13 @@ impl Fd {
 
     /// Changes the number to one from `least` on; unless it has to be, only if the host changes none at this moment.
     fn move_to(&mut self, least: c_int, has_to_be: bool) -> Result {
+        let before = self.number;
+        let lwp = self.note.map_or(0, Note::lwp);
         if let Some(note) = self.note {
-            note.set_moving(self.number);
+            note.set_moving(before);
         }
-        let is_announced = || self.note.is_some_and(|note| host_numbers::is_announced(note.lwp()));
         // The host may have taken the number before it was noted.
-        let moved = if self.was_replaced() || !has_to_be && is_announced() {
+        let moved = if self.was_replaced() || !has_to_be && host_numbers::is_announced(lwp) {
             Err(Errno(libc::EBADF))
         } else {
             let arguments = [self.for_call(), libc::F_DUPFD_CLOEXEC as usize, least as usize];
@@ -201,10 +202,20 @@ impl Fd {
             unsafe { call(libc::SYS_fcntl, arguments) }
         };
         if let Ok(moved) = moved {
-            let before = core::mem::replace(&mut self.number, moved as c_int);
-            close(if self.is_disowned() { self.number } else { before });
+            self.number = moved as c_int;
+            if !self.is_disowned() {
+                close(before);
+            }
         }
-        self.note_number();
+        opened_before::add_number(self.number);
+        if let Some(note) = self.note
+            && !note.end_moving(before, self.number)
+            && moved.is_ok()
+            && note.lwp() == lwp
+        {
+            // A handler has closed the other number, and could not know this one. In a child that shares the table it is the parent's.
+            note.close_unless_replaced(self.number);
+        }
         moved.map(drop)
     }
 

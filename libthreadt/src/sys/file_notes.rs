@@ -113,6 +113,13 @@ impl Note {
         self.number.store(MOVING - number, SeqCst);
     }
 
+    /// Notes the number that the file has, or has kept, after [`Note::set_moving`] with the number `before`. `false` if it has been taken
+    /// from the holder meanwhile: the note leads to it no more.
+    pub(super) fn end_moving(&self, before: c_int, number: c_int) -> bool {
+        // ORDERING: Release, as in `set_number`.
+        self.number.compare_exchange(MOVING - before, number, Release, Relaxed).is_ok()
+    }
+
     /// The number that the file has for certain, also one that it is about to give up.
     pub(super) fn known_number(&self) -> Option<c_int> {
         known_number(self.number.load(Acquire))

@@ -138,10 +138,14 @@ impl Note {
     pub(super) fn disown_if(&self, is_meant: impl Fn(c_int) -> bool) {
         if let Some(number) = self.known_number().filter(|number| is_meant(*number)) {
             self.disown();
-            // The program may have closed it, and another thread have got the number.
-            if is_marked(number) && self.others().all(|other| other.known_number() != Some(number)) {
-                close(number);
-            }
+            self.close_unless_replaced(number);
+        }
+    }
+
+    /// Closes the number, which was that of the file. The program may have closed it, and it or another thread have got the number.
+    pub(super) fn close_unless_replaced(&self, number: c_int) {
+        if is_marked(number) && self.others().all(|other| other.known_number() != Some(number)) {
+            close(number);
         }
     }
 

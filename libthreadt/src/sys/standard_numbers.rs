@@ -13,7 +13,7 @@
 
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use super::call::{Errno, call};
 use super::descriptor::{close, control, open_numbers, stat};
@@ -39,11 +39,11 @@ static PLACING: Hold = Hold::new();
 /// There have been placeholders, in this process or in one that it was forked from.
 static HAS_PLACED: AtomicBool = AtomicBool::new(false);
 
-/// The number that a placeholder got last because the host took its own before; -1 if there was none. It stays: the copy of a table of
-/// descriptors that has the placeholder may be older than what is known here.
-static MISPLACED: AtomicI32 = AtomicI32::new(-1);
-/// One is being placed: its number may not be known yet.
-static IS_PLACING: AtomicBool = AtomicBool::new(false);
+/// Bit n: a placeholder has got a number that is n modulo 64, because the host took its own before. The bits stay: the copy of a table
+/// of descriptors that has the placeholder may be older than what is known here.
+static MISPLACED: AtomicU64 = AtomicU64::new(0);
+/// How many threads are placing some, whose numbers may not be known yet: more than one where somebody has waited in vain.
+static PLACERS: AtomicU32 = AtomicU32::new(0);
 
 /// What placeholders are opened with, besides `O_CLOEXEC`. The kernel keeps these flags. Programs open directories with them, too.
 const MARK: c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
@@ -142,29 +142,35 @@ fn take_turn(lwp: u32) -> (bool, Option<BlockedSignals>) {
 
 /// Takes what is free of the numbers; returns a bit for each.
 fn place() -> u8 {
-    let mut placed = 0;
-    for (index, _) in (0..STANDARD).filter(|number| is_free(*number)).enumerate() {
-        if index == 0 {
-            // Before: a child that has one in its table of descriptors has these, too.
-            HAS_PLACED.store(true, Relaxed);
-            note_root();
-        }
-        IS_PLACING.store(true, Relaxed);
-        let flags = (MARK | libc::O_CLOEXEC) as usize;
-        // SAFETY: the path is NUL-terminated.
-        let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, ROOT_PATH.as_ptr() as usize, flags]) };
-        let Ok(number) = opened.map(|number| number as c_int) else { break };
-        opened_before::add_number(number);
-        if is_standard(number) {
-            placed |= 1 << number;
-        } else {
-            // The host was faster.
-            MISPLACED.store(number, Relaxed);
-            close_misplaced();
-        }
+    let mut free = (0..STANDARD).filter(|number| is_free(*number)).peekable();
+    if free.peek().is_none() {
+        return 0;
     }
-    IS_PLACING.store(false, Relaxed);
+    // Before: a child that has one in its table of descriptors has these, too.
+    HAS_PLACED.store(true, Relaxed);
+    note_root();
+    PLACERS.fetch_add(1, Relaxed);
+    let placed = free.fold(0, |placed, _| placed | place_one());
+    // Somebody may have taken this thread for one that has left by a jump.
+    let _ = PLACERS.fetch_update(Relaxed, Relaxed, |placers| placers.checked_sub(1));
     placed
+}
+
+/// Takes the lowest free number; returns its bit, or 0 if the host was faster.
+fn place_one() -> u8 {
+    let flags = (MARK | libc::O_CLOEXEC) as usize;
+    // SAFETY: the path is NUL-terminated.
+    let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, ROOT_PATH.as_ptr() as usize, flags]) };
+    let Ok(number) = opened.map(|number| number as c_int) else { return 0 };
+    opened_before::add_number(number);
+    if is_standard(number) {
+        return 1 << number;
+    }
+    MISPLACED.fetch_or(1 << (number % 64), Relaxed);
+    if is_placeholder(number) {
+        close(number);
+    }
+    0
 }
 
 /// Notes where placeholders lead. A program may change its root directory.
@@ -186,19 +192,13 @@ fn remove(placed: u8) {
     (0..STANDARD).filter(|number| placed >> number & 1 != 0 && is_placeholder(*number)).for_each(close);
 }
 
-/// Closes a placeholder that has not got one of these numbers.
-fn close_misplaced() {
-    let number = MISPLACED.load(Relaxed);
-    if number >= 0 && is_placeholder(number) {
-        close(number);
-    }
-}
-
 /// Closes what somebody has left. The caller must have the right to have placeholders, or a table of its own.
 fn remove_left() {
     remove(ALL);
-    close_misplaced();
-    if IS_PLACING.swap(false, Relaxed) {
+    let misplaced = MISPLACED.load(Relaxed);
+    let may_be_left = |number: &c_int| misplaced >> (number % 64) & 1 != 0 && is_placeholder(*number);
+    opened_before::used_numbers().filter(may_be_left).for_each(close);
+    if PLACERS.swap(0, Relaxed) != 0 {
         open_numbers().filter(|number| is_placeholder(*number)).for_each(close);
     }
 }

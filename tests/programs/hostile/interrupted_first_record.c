@@ -17,13 +17,14 @@
 //   exit     ends the process
 //   exec     runs a program in its place that posts 3 times and ends with 7
 //   failing  tries to run a program that is not there
+//   close    closes the descriptors from 3 to 31, where a file of the library is open first
 //   many     posts 500 times. The process has posted before: not its first record is interrupted, but a write
 // With "kept-" before it another signal comes earlier, after 20 system calls, whose handler posts twice, and tries to run a program if
 // the other one does.
 // Without a STEP the signal comes after a random time, up to MICROSECONDS: `interrupted_first_record WAY at MICROSECONDS`.
 //
 // Every process posts 10 times where the signal may come, and 20 times later, when the handler does nothing; where the handler forks
-// no more descriptors are open then than before. Each counts its own posts beside the library. Prints for each process its ID, how many posts it has begun
+// or closes no more descriptors are open then than before. Each counts its own posts beside the library. Prints for each process its ID, how many posts it has begun
 // and how many it has ended, and how many of these its parent had begun; at last 1 if the signal has come in time, else 0. Ends with 7,
 // with 77 where no process may be stopped.
 
@@ -122,6 +123,11 @@ static void fail_to_execute(void) {
     CHECK(execv("/nonexistent", (char *[]){"nonexistent", NULL}) == -1);
 }
 
+static void close_descriptors(void) {
+    for (int number = 3; number < 32; number++)
+        close(number);
+}
+
 static void post_earlier(int number) {
     (void)number;
     post(2);
@@ -158,6 +164,8 @@ static void handle(int number) {
         fail_to_execute();
     if (strcmp(way, "vfork") == 0)
         make_guests();
+    if (strcmp(way, "close") == 0)
+        close_descriptors();
     int is_unseen = strcmp(way, "unseen") == 0, is_raw = is_unseen || strcmp(way, "raw") == 0;
     for (int i = 0; i < 2 && (is_raw || strcmp(way, "fork") == 0); i++) {
         pid_t child = is_raw ? fork_unnoticed() : fork();
@@ -191,6 +199,8 @@ static int run(int microseconds) {
     CHECK(signal(SIGUSR1, post_earlier) != SIG_ERR);
     begin_process();
     pid_t first = own->pid;
+    if (strcmp(way, "close") == 0)
+        close_descriptors();
     int before_all = open_descriptors();
     pthread_t other;
     int has_other = strcmp(way, "leave") == 0 || strcmp(way, "doze") == 0 || strcmp(way, "compute") == 0 || strcmp(way, "asleep") == 0;
@@ -215,7 +225,8 @@ static int run(int microseconds) {
     else if (strcmp(way, "end") != 0)
         post(20);
     // What a jump has left is open until the next write.
-    int is_complete = strcmp(way, "fork") == 0 || strcmp(way, "raw") == 0 || strcmp(way, "unseen") == 0 || strcmp(way, "vfork") == 0;
+    int is_complete = strcmp(way, "fork") == 0 || strcmp(way, "raw") == 0 || strcmp(way, "unseen") == 0 ||
+                      strcmp(way, "vfork") == 0 || strcmp(way, "close") == 0;
     CHECK(!is_complete || open_descriptors() == before_all);
     int status;
     while (wait(&status) > 0)

@@ -1,5 +1,5 @@
 // The program opens a file by the number of its closed stdin when the library has seen that it is free, and is about to take it; then it
-// forks: `taken_number STOPS`.
+// forks: `taken_number STOPS`. With `taken_number STOPS post` it makes a recorded call before, which waits in vain for that thread.
 //
 // The library's thread is stopped meanwhile as by a debugger: when it has asked for the number, and then when it has got another one and
 // has been at so many beginnings and ends of system calls more. The child exits at once. Prints how many descriptors it had that the program
@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
@@ -40,7 +41,7 @@ static void *record(void *argument) {
     return argument;
 }
 
-static void run(void) {
+static void run(int posts) {
     char target[300] = "";
     int status;
     pthread_t thread;
@@ -52,6 +53,8 @@ static void run(void) {
     known[STDIN_FILENO] = 1;
     atomic_store(&shared->step, IS_TAKEN);
     wait_until(IS_MISPLACED);
+    sem_t semaphore;
+    CHECK(sem_init(&semaphore, 0, 0) == 0 && (!posts || sem_post(&semaphore) == 0));
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
@@ -85,14 +88,14 @@ static int has_misplaced(const struct user_regs_struct *registers) {
 }
 
 int main(int argc, char **argv) {
-    CHECK(argc == 2);
+    CHECK(argc == 2 || (argc == 3 && strcmp(argv[2], "post") == 0));
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED);
     int status;
     pid_t process = fork();
     CHECK(process >= 0);
     if (process == 0)
-        run();
+        run(argc == 3);
     while (!atomic_load(&shared->thread))
         if (waitpid(process, &status, WNOHANG) == process)
             return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
