@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::SeqCst;
 
 use super::final_flush::{begin_alone, end_alone, flush_all_slots, must_keep_rings};
 use crate::process_state::PROCESS;
-use crate::{storage, sys};
+use crate::{storage, sys, trace_dir};
 
 /// What [`daemon`] returns.
 pub struct Daemon {
@@ -24,6 +24,9 @@ pub fn daemon(call_next: impl Fn() -> c_int) -> Daemon {
     let parent = sys::process_id();
     let result = call_next();
     let is_child = sys::process_id() != parent;
+    if is_child {
+        trace_dir::note_end_of_daemons_parent(parent);
+    }
     // The child leaves its parent's slots alone.
     if alone && !is_child {
         if PROCESS.final_flush_begun.load(SeqCst) == 0 {

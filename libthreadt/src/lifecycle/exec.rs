@@ -7,7 +7,7 @@ use super::final_flush::{begin_alone, end_alone, flush_all_slots, is_idle, must_
 use crate::first_use::{prepare_files_at_end, process_info};
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, slot_layout, thread_local};
-use crate::trace_dir::sandbox_spares;
+use crate::trace_dir::{names_owner, sandbox_spares};
 use crate::{clock, recorder};
 
 /// Runs another program by `call_next`, which only returns if it fails. The trbuf stays for that program, which appends
@@ -33,6 +33,10 @@ pub(super) fn run(possible: bool, call_next: impl Fn() -> c_int) -> c_int {
         flush_all_slots();
         if slot_layout().is_ring() && process_state::sandboxed().is_none() {
             process_info::write_before_exec();
+        }
+        if !process_state::is_vfork_child() {
+            // SAFETY: this thread alone flushes, of a process whose files are made.
+            unsafe { names_owner::remove_spares() };
         }
     }
     // The next program does not know them.

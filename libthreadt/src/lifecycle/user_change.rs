@@ -64,7 +64,8 @@ fn begin(new: NewUser) -> bool {
     if begun {
         // Rings stay where they are: only a crash or the end brings them to their files.
         if ids[1] == 0 && !slot_layout().is_ring() && flush_stale_slots() {
-            names_owner::remove_first_trbuf();
+            // SAFETY: as above.
+            unsafe { names_owner::remove_first_trbuf() };
         }
         // What root still makes is the new user's from here on. Root may have given up the right to use others' directories.
         sys::set_owner_of_new_files(effective);

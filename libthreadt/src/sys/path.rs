@@ -59,6 +59,11 @@ pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
+/// The directory of a path that has one.
+pub fn directory(path: &[u8]) -> &[u8] {
+    path.strip_suffix(base_name(path)).and_then(|path| path.strip_suffix(b"/")).unwrap_or(path)
+}
+
 /// The path that is in `buffer`.
 pub fn in_buffer(buffer: &[u8; PATH_MAX]) -> &CStr {
     CStr::from_bytes_until_nul(buffer).unwrap_or(c"")

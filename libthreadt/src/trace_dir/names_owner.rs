@@ -82,7 +82,7 @@ pub unsafe fn claim(generation: usize, process: WorkingProcess) -> Result<Claime
         let scratch = scratch_of(process);
         if generation == 0 {
             process.check()?;
-            spare_trbufs::find_keeper();
+            spare_trbufs::find_keeper(&mut scratch.path);
             if user_directory::enter_at_first(user_id(), scratch, process) {
                 set_owner_of_new_files(user_id());
             } else if let Some(owner) = user_directory::owner(scratch) {
@@ -326,9 +326,17 @@ pub unsafe fn move_to_user(uid: u32, process: WorkingProcess) -> bool {
     unsafe { user_directory::enter(uid, true, scratch_of(process), process) }
 }
 
-/// Removes the trbuf of the files that this process has left, all of which has been written.
-pub fn remove_first_trbuf() {
-    let _ = path::unlink(path::in_buffer(trbuf(0).path.get()));
+/// Removes the trbuf of the files that this process has left, all of which has been written, and what children have left beside it.
+///
+/// # Safety
+/// As [`give_up_trbuf`].
+pub unsafe fn remove_first_trbuf() {
+    let own = path::in_buffer(trbuf(0).path.get());
+    let _ = path::unlink(own);
+    // SAFETY: the caller's.
+    spare_trbufs::remove_all(path::directory(own.to_bytes()), unsafe {
+        &mut scratch_of(WorkingProcess::current()).path
+    });
 }
 
 /// Removes the new trbuf of a generation, of which nothing has become: the next attempt would take it for another process's.
@@ -343,16 +351,16 @@ pub fn abandon_trbuf(generation: usize) {
 pub unsafe fn give_up_trbuf(is_blank: bool) {
     let own = path::in_buffer(trbuf(process_state::generation()).path.get());
     // SAFETY: the caller's.
-    if !(is_blank && spare_trbufs::leave(own, unsafe { &mut scratch_of(WorkingProcess::current()).path })) {
+    if !(is_blank && spare_trbufs::leave(own, unsafe { scratch_of(WorkingProcess::current()) })) {
         let _ = path::unlink(own);
     }
 }
 
-/// Removes the trbufs that children have left, if this process keeps them.
+/// Removes the trbufs that children have left, if this process keeps them or their keeper is gone.
 ///
 /// # Safety
 /// As [`give_up_trbuf`].
 pub unsafe fn remove_spares() {
     // SAFETY: the caller's.
-    spare_trbufs::remove_all(unsafe { &mut scratch_of(WorkingProcess::current()).path });
+    spare_trbufs::remove_all(directory::path(), unsafe { &mut scratch_of(WorkingProcess::current()).path });
 }

@@ -6,7 +6,7 @@
 //! child renames it to its own name. A name leads to one file, so that a spare trbuf has one taker.
 //!
 //! The spare trbufs are those of one process, the keeper, whose children and children's children the others are. It removes
-//! them when it ends.
+//! them when it ends, after its own trbuf: a child that ends later sees by this that nobody else removes what it leaves.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use spec::buffer::{Header, SLOTS_OFFSET, SlotLayout};
 use spec::names::{FileName, PROCESS_MASK, SPARES};
 
-use super::directory;
+use super::directory::{self, Scratch};
 use crate::process_state::{self, WorkingProcess};
 use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{self, Fd, FileIdentity, seccomp, thread_exists};
@@ -26,12 +26,50 @@ const SIZE: u64 = (SLOTS_OFFSET + SPARE_SLOTS as usize * SlotLayout::BUFFERS.slo
 /// The process that keeps the spare trbufs; 0 until this process or one that it was forked from has made its files.
 #[unsafe(link_section = "inherited")]
 static KEEPER: AtomicU32 = AtomicU32::new(0);
+/// A process that has called `daemon`, which ends it within libc; 0 if this one does not come from such a call.
+static ENDED: AtomicU32 = AtomicU32::new(0);
 
-/// Makes this process the keeper, unless it was forked from one that lives.
-pub(super) fn find_keeper() {
-    if !has_keeper() {
-        become_keeper();
+/// What this process knows of the keeper.
+enum Keeper {
+    Own,
+    Living,
+    /// It has ended without doing its work. Whoever sees that does it.
+    Gone,
+    /// There is none yet, or a filter that the program has installed may forbid to ask.
+    Unknown,
+}
+
+fn keeper() -> Keeper {
+    let keeper = KEEPER.load(Relaxed);
+    // Mostly it is the parent, which exists as long as it is that.
+    let exists = || sys::parent_id() == keeper || thread_exists(keeper, keeper);
+    match keeper {
+        _ if keeper == process_state::id() => Keeper::Own,
+        0 => Keeper::Unknown,
+        _ if seccomp::has_new_filter() => Keeper::Unknown,
+        _ if keeper != ENDED.load(Relaxed) && exists() => Keeper::Living,
+        _ => Keeper::Gone,
     }
+}
+
+/// Notes that this process's parent, `parent`, has called `daemon`.
+pub fn note_end_of_daemons_parent(parent: u32) {
+    ENDED.store(parent, Relaxed);
+}
+
+/// Whether another process keeps spare trbufs for this one.
+pub fn has_keeper() -> bool {
+    matches!(keeper(), Keeper::Living)
+}
+
+/// Makes this process the keeper, unless it was forked from one that lives. `buffer` is overwritten.
+pub(super) fn find_keeper(buffer: &mut [u8; PATH_MAX]) {
+    match keeper() {
+        Keeper::Living => return,
+        Keeper::Gone => remove(directory::path(), buffer),
+        Keeper::Own | Keeper::Unknown => {}
+    }
+    become_keeper();
 }
 
 /// Makes this process the keeper of its own and its children's: another's are in another directory.
@@ -39,17 +77,9 @@ pub(super) fn become_keeper() {
     KEEPER.store(process_state::id(), Relaxed);
 }
 
-/// Whether another process keeps spare trbufs for this one. A filter that the program has installed may forbid to ask.
-pub fn has_keeper() -> bool {
-    let keeper = KEEPER.load(Relaxed);
-    // Mostly it is the parent, which exists as long as it is that.
-    let exists = || sys::parent_id() == keeper || thread_exists(keeper, keeper);
-    ![0, process_state::id()].contains(&keeper) && !seccomp::has_new_filter() && exists()
-}
-
-fn spare_path(buffer: &mut [u8; PATH_MAX], number: u8) -> &CStr {
+fn spare_path<'a>(buffer: &'a mut [u8; PATH_MAX], directory: &[u8], number: u8) -> &'a CStr {
     let process = KEEPER.load(Relaxed) & PROCESS_MASK;
-    path::trace_file(buffer, directory::path(), FileName::Spare { process, number })
+    path::trace_file(buffer, directory, FileName::Spare { process, number })
 }
 
 /// Gives a spare trbuf the name `own`; `None` if there is none, or the name is taken. `buffer` is overwritten.
@@ -57,7 +87,7 @@ pub(super) fn take(own: &CStr, buffer: &mut [u8; PATH_MAX], process: WorkingProc
     if KEEPER.load(Relaxed) == process_state::id() {
         return None;
     }
-    (0..SPARES).find_map(|number| take_from(spare_path(buffer, number), own, process))
+    (0..SPARES).find_map(|number| take_from(spare_path(buffer, directory::path(), number), own, process))
 }
 
 fn take_from(spare: &CStr, own: &CStr, process: WorkingProcess) -> Option<(Fd, FileIdentity)> {
@@ -84,18 +114,31 @@ fn open_blank(path: &CStr) -> Option<(Fd, FileIdentity)> {
     is_blank.then_some((fd, identity))
 }
 
-/// Leaves the emptied trbuf at `own` to the next child; `false` if there are enough. `buffer` is overwritten.
-pub(super) fn leave(own: &CStr, buffer: &mut [u8; PATH_MAX]) -> bool {
+/// Leaves the emptied trbuf at `own` to the next child; `false` if there are enough.
+pub(super) fn leave(own: &CStr, scratch: &mut Scratch) -> bool {
     // OBSERVABLE: from here on it is another process's.
-    (0..SPARES).any(|number| path::rename(own, spare_path(buffer, number)).is_ok())
+    let mut leave_as = |number| path::rename(own, spare_path(&mut scratch.path, directory::path(), number)).is_ok();
+    if !(0..SPARES).any(&mut leave_as) {
+        return false;
+    }
+    let keepers = FileName::Buffers(KEEPER.load(Relaxed) & PROCESS_MASK);
+    if path::is_unused(path::trace_file(&mut scratch.other_path, directory::path(), keepers)) {
+        let _ = path::unlink(path::in_buffer(&scratch.path));
+    }
+    true
 }
 
-/// Removes the spare trbufs if this process keeps them. `buffer` is overwritten.
-pub(super) fn remove_all(buffer: &mut [u8; PATH_MAX]) {
-    if KEEPER.load(Relaxed) == process_state::id() {
-        for number in 0..SPARES {
-            let _ = path::unlink(spare_path(buffer, number));
-        }
+/// Removes the spare trbufs in a directory if this process keeps them, and has removed its own trbuf, or leaves it to another program; or
+/// if their keeper is gone. `buffer` is overwritten.
+pub(super) fn remove_all(directory: &[u8], buffer: &mut [u8; PATH_MAX]) {
+    if matches!(keeper(), Keeper::Own | Keeper::Gone) {
+        remove(directory, buffer);
+    }
+}
+
+fn remove(directory: &[u8], buffer: &mut [u8; PATH_MAX]) {
+    for number in 0..SPARES {
+        let _ = path::unlink(spare_path(buffer, directory, number));
     }
 }
 
