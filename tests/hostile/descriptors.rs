@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::super::harness::{Program, TestDirectory};
+use super::super::harness::{Program, TestCommand, TestDirectory};
 use super::{DONE, account, traced_mutexes, traced_steps};
 
 /// A daemon closes its standard descriptors, and a database opens a file that gets number 2. No message of the
@@ -96,6 +96,20 @@ fn a_number_that_the_program_takes_before_is_its_own() {
         assert_eq!(left, "0", "descriptors of the library in the child, {stops} stops later, {posts} posts");
         assert_eq!(test.merged().of("sema_post").len(), posts);
     }
+}
+
+/// Valgrind opens the command line itself, and answers with a copy of its own descriptor.
+#[test]
+fn nothing_stays_open_under_valgrind() {
+    let test = TestDirectory::new("valgrind");
+    let program = Program::c("hostile/next_number.c");
+    let next_number = |run: TestCommand| {
+        let output = run.args(["-q", "--tool=none"]).arg(&program).run();
+        output.success().stdout_text().trim().to_owned()
+    };
+    let traced = next_number(test.traced("valgrind").env("THR_TRACE_EVENTS", "sema"));
+    assert_eq!(traced, next_number(test.native("valgrind")));
+    assert_eq!(test.merged().of("sema_post").len(), 1);
 }
 
 /// Directories that the program holds by `O_PATH` look like what takes the numbers of closed descriptors.

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use super::call::{Errno, Result};
 use super::fd::Fd;
 use super::path;
-use super::process::{thread_id, user_id};
+use super::process::{is_only_thread, thread_id, user_id};
 use super::signals::BlockedSignals;
 use super::time::sleep;
 
@@ -124,6 +124,19 @@ impl Fd {
     /// The same for a file that will be open for a few microseconds: it keeps the number that the kernel has given it.
     pub fn open_proc_briefly(path: &CStr) -> Result<Fd> {
         Fd::open_inode(path, libc::O_RDONLY, 0, 0, thread_id())?.unless_replaced()
+    }
+
+    /// Opens the file that has this process's command line. `EBADF` under Valgrind, which answers with a copy of a descriptor of its own,
+    /// without the flags that were asked for: what is in memory there is not the program's command line, as would be found later.
+    pub fn open_command_line() -> Result<Fd> {
+        // So that no handler puts a file of the host's in the place of this one before it is looked at.
+        let blocked = BlockedSignals::unless_others_get_them();
+        let fd = Fd::open_inode(c"/proc/self/cmdline", libc::O_RDONLY, 0, 0, thread_id())?;
+        if fd.was_replaced() && blocked.is_some() && is_only_thread() {
+            // Nobody has replaced it.
+            return Err(Errno(libc::EBADF));
+        }
+        fd.unless_replaced()
     }
 
     /// Opens a directory, to list it.

@@ -87,7 +87,7 @@ pub fn has_changed() -> bool {
 unsafe fn begin_reading() -> Option<(Fd, &'static mut [u8])> {
     // SAFETY: the caller's.
     let text = unsafe { TEXT.get_mut() };
-    let file = Fd::open_proc_briefly(c"/proc/self/cmdline").ok()?;
+    let file = Fd::open_command_line().ok()?;
     LENGTH.store(0, Relaxed);
     let length = file.read(text).unwrap_or(0);
     // Else there may be more.

@@ -266,6 +266,7 @@ impl ProcessInfo {
         let (mut incomplete, mut losses) = (0, CountedLosses::after(self.lost));
         for (key, value) in info::lines(&text) {
             let number = || std::str::from_utf8(value).ok()?.parse::<u32>().ok();
+            let text = || String::from_utf8_lossy(value).escape_debug().to_string();
             losses.add_line(key, value);
             match key {
                 b"pid" => self.pid = number().unwrap_or(self.pid),
@@ -281,12 +282,11 @@ impl ProcessInfo {
                     self.notes.push("only calls that blocked were recorded (THR_TRACE_LEVEL)".to_owned());
                 }
                 b"ring" => {
-                    let size = String::from_utf8_lossy(value).escape_debug().to_string();
-                    self.ring =
-                        Some(format!("each thread's ring has room for {size} bytes of records (THR_TRACE_RING)"));
+                    let ring = format!("each thread's ring has room for {} bytes of records (THR_TRACE_RING)", text());
+                    self.ring = Some(ring);
                 }
                 b"complete_from" => incomplete += 1,
-                b"note" => add_note(&mut self.notes, String::from_utf8_lossy(value).escape_debug().to_string()),
+                b"note" => add_note(&mut self.notes, text().replace("\\'", "'")),
                 _ => {}
             }
         }
@@ -309,7 +309,7 @@ pub fn add_note(notes: &mut Vec<String>, note: String) {
 }
 
 /// A command line as it could be typed, or the title by which a server has replaced its own; control characters are escaped.
-fn command(escaped: &[u8]) -> String {
+pub fn command(escaped: &[u8]) -> String {
     let words = escaped.split(|&byte| byte == b' ').map(|word| {
         let bytes: Vec<u8> = info::unescape(word).collect();
         String::from_utf8_lossy(&bytes).into_owned()

@@ -8,7 +8,7 @@ use spec::names::FileName;
 use spec::{EventSet, id, info};
 
 use super::contention::Knowledge;
-use super::process_info::{ProcessInfo, add_note};
+use super::process_info::{ProcessInfo, add_note, command};
 use crate::symbols::{CodeAddress, CodeMaps};
 use crate::trace::file_handle::read_info;
 use crate::trace::file_names::split_name;
@@ -60,6 +60,8 @@ pub struct RecordedProcess {
 #[derive(Clone, Debug, Default)]
 pub struct RecordedProgram {
     pub exe: String,
+    /// Its command line; empty if that is not known.
+    pub command: String,
     /// The name of its first thread.
     pub comm: String,
     pub maps: CodeMaps,
@@ -145,6 +147,7 @@ impl RecordedProcess {
             let Some(program) = self.programs.last_mut() else { continue };
             match key {
                 b"exe" => program.exe = String::from_utf8_lossy(value).escape_debug().to_string(),
+                b"cmdline" => program.command = command(value),
                 b"comm" => {
                     let comm: Vec<u8> = info::unescape(value).collect();
                     program.comm = String::from_utf8_lossy(&comm).escape_debug().to_string();
@@ -192,6 +195,14 @@ impl RecordedProcess {
         self.programs.get(image as usize).or(self.programs.last())
     }
 
+    /// The command line of one of the programs, unless what is `shown` for the process is more than that of the last one, as where several
+    /// hosts have such processes.
+    pub fn command<'a>(&'a self, image: u32, shown: &'a str) -> &'a str {
+        let is_last = self.programs.last().is_some_and(|last| last.command == shown);
+        let program = self.program(image).filter(|program| is_last && !program.command.is_empty());
+        program.map_or(shown, |program| &program.command)
+    }
+
     /// Where an address in the code of one of the programs was at a time.
     pub fn code(&self, image: u32, address: u64, time: u64) -> CodeAddress<'_> {
         self.program(image).map_or(CodeAddress::Unknown(address), |program| program.maps.find(address, time))
@@ -236,6 +247,16 @@ pub fn recorded_processes(processes: &HashMap<u32, ProcessInfo>) -> HashMap<u32,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_program_that_a_process_has_executed_has_its_command_line() {
+        let mut recorded = RecordedProcess::default();
+        recorded.add_text(b"format 1\ncmdline nice make\nevents 0002:all\nformat 1\ncmdline make\nevents 0002:all\ncmdline make: idle\n");
+        let commands = |shown| [0, 1].map(|image| recorded.command(image, shown));
+        assert_eq!(commands("make '-j'"), ["make '-j'"; 2], "not the last one's");
+        assert_eq!(commands("make make: idle"), ["make make: idle"; 2]);
+        assert_eq!(commands("make: idle"), ["nice make", "make: idle"]);
+    }
 
     #[test]
     fn a_ring_is_a_reason_if_it_has_overwritten_something() {

@@ -196,7 +196,7 @@ impl<'a> Document<'a> {
                 "pid": process.pid,
                 "image": process.image,
                 "exe": program.map(|program| &program.exe),
-                "command": document.view.known.get(&process.pid).map(|known| &known.command),
+                "command": document.view.known.get(&process.pid).map(|_| document.view.command(process)),
                 "begin": document.time(process.begin),
                 "end": has_end.then(|| document.time(process.last)),
                 "last_seen": document.time(process.last),

@@ -97,7 +97,7 @@ fn recorded(view: &ReportView, text: &mut String) {
             ImageEnd::Running => "runs",
             ImageEnd::Unknown => "has no recorded end",
         };
-        let command = view.known.get(&process.pid).map_or("", |known| known.command.as_str());
+        let command = view.command(process);
         let colon = if command.is_empty() { "" } else { ": " };
         let line = format!("            {} {how}{colon}{command}", process.pid);
         *text += &line.chars().take(100).collect::<String>();

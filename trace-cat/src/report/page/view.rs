@@ -238,6 +238,12 @@ impl<'a> ReportView<'a> {
         &self.analysis.threads[index as usize]
     }
 
+    /// The command line of a program; empty if it is not known.
+    pub fn command(&self, program: &ProgramState) -> &str {
+        let known = self.known.get(&program.pid).map_or("", |known| &known.command);
+        self.recorded.get(&program.pid).map_or(known, |recorded| recorded.command(program.image, known))
+    }
+
     /// The number of the process of an object or a thread.
     pub fn pid(&self, process: u32) -> u32 {
         self.analysis.processes[process as usize].pid

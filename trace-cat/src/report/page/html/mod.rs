@@ -70,8 +70,8 @@ fn page(title: &str, data: &str) -> String {
 /// `Waits of sort -n file and of 2 other programs`.
 fn title(view: &ReportView) -> String {
     let mut names = view.analysis.processes.iter().map(|process| {
-        let command = view.known.get(&process.pid).map(|known| known.command.clone());
-        command.filter(|command| !command.is_empty()).unwrap_or_else(|| format!("process {}", process.pid))
+        let command = Some(view.command(process)).filter(|command| !command.is_empty());
+        command.map_or_else(|| format!("process {}", process.pid), str::to_owned)
     });
     let Some(first) = names.next() else { return "Waits of no program".to_owned() };
     let first: String = match first.chars().count() {
