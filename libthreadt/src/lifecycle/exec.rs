@@ -7,6 +7,7 @@ use super::final_flush::{begin_alone, end_alone, flush_all_slots, is_idle, must_
 use crate::first_use::{prepare_files_at_end, process_info};
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, slot_layout, thread_local};
+use crate::sys::seccomp;
 use crate::trace_dir::{names_owner, sandbox_spares};
 use crate::{clock, recorder};
 
@@ -34,7 +35,7 @@ pub(super) fn run(possible: bool, call_next: impl Fn() -> c_int) -> c_int {
         if slot_layout().is_ring() && process_state::sandboxed().is_none() {
             process_info::write_before_exec();
         }
-        if !process_state::is_vfork_child() {
+        if may_remove_files() {
             // SAFETY: this thread alone flushes, of a process whose files are made.
             unsafe { names_owner::remove_spares() };
         }
@@ -54,4 +55,10 @@ pub(super) fn run(possible: bool, call_next: impl Fn() -> c_int) -> c_int {
     }
     note_executing(0);
     result
+}
+
+/// Whether what this process has left in the directory is its own to remove, and a filter of the program's does not forbid that.
+fn may_remove_files() -> bool {
+    let is_out_of_reach = || process_state::sandboxed().is_some() || sandbox_spares::hindrance().is_some();
+    !process_state::is_vfork_child() && !seccomp::has_new_filter() && !is_out_of_reach()
 }

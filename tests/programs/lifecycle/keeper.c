@@ -2,9 +2,16 @@
 //   last    it ends while the children do
 //   daemon  it calls daemon, and goes on as that
 //   setuid  it becomes the user 65534 for good, if it may
-//   exec    it runs a program that is not recorded
+//   exec    it runs a program that is not recorded, which prints "executed"
+//   filter  the same, after a filter that no hook sees: from then on it is fatal to remove a file
 // Prints "done" when its children record. Who reads that to the end waits for all of them.
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +38,23 @@ static void make_children(void) {
     CHECK(close(ends[0]) == 0 && close(ends[1]) == 0);
 }
 
+static void forbid_removal(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unlink, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"((long)SYS_seccomp), "D"((long)SECCOMP_SET_MODE_FILTER), "S"(0L), "d"(&program)
+                     : "rcx", "r11", "memory");
+    CHECK(result == 0);
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     pairs(1);
@@ -44,8 +68,11 @@ int main(int argc, char **argv) {
         CHECK(daemon(1, 1) == 0);
     else if (strcmp(argv[1], "setuid") == 0)
         CHECK(setuid(65534) == 0 || geteuid() != 0);
-    else if (strcmp(argv[1], "exec") == 0)
-        execle("/bin/true", "true", (char *)NULL, (char *[]){NULL});
+    else {
+        if (strcmp(argv[1], "filter") == 0)
+            forbid_removal();
+        execle("/bin/echo", "echo", "executed", (char *)NULL, (char *[]){NULL});
+    }
     pairs(1);
     return 0;
 }
