@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
 
@@ -94,8 +95,11 @@ int main(int argc, char **argv) {
     int status;
     pid_t process = fork();
     CHECK(process >= 0);
-    if (process == 0)
+    if (process == 0) {
+        // It waits for this one.
+        CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
         run(argc == 3);
+    }
     while (!atomic_load(&shared->thread))
         if (waitpid(process, &status, WNOHANG) == process)
             return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
