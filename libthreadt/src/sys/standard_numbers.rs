@@ -47,9 +47,10 @@ static PLACERS: AtomicU32 = AtomicU32::new(0);
 
 /// What placeholders are opened with, besides `O_CLOEXEC`. The kernel keeps these flags. Programs open directories with them, too.
 const MARK: c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
-/// Where placeholders lead, and the device and the inode of that directory, as the last one had them.
-const ROOT_PATH: &CStr = c"/";
-static ROOT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// Where placeholders lead: to a directory that hardly a program opens, if it is there.
+const TARGETS: [&CStr; 2] = [c"/proc/fs", c"/"];
+/// The device and the inode of that directory, as the last one had them.
+static TARGET: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// For how long, in nanoseconds, a thread waits for its turn before it tries again, and how often it tries: 20 ms at least, some 120 as
 /// kernels sleep.
 const PAUSE: i64 = 10_000;
@@ -148,19 +149,19 @@ fn place() -> u8 {
     }
     // Before: a child that has one in its table of descriptors has these, too.
     HAS_PLACED.store(true, Relaxed);
-    note_root();
+    let target = choose_target();
     PLACERS.fetch_add(1, Relaxed);
-    let placed = free.fold(0, |placed, _| placed | place_one());
+    let placed = free.fold(0, |placed, _| placed | place_one(target));
     // Somebody may have taken this thread for one that has left by a jump.
     let _ = PLACERS.fetch_update(Relaxed, Relaxed, |placers| placers.checked_sub(1));
     placed
 }
 
 /// Takes the lowest free number; returns its bit, or 0 if the host was faster.
-fn place_one() -> u8 {
+fn place_one(target: &CStr) -> u8 {
     let flags = (MARK | libc::O_CLOEXEC) as usize;
     // SAFETY: the path is NUL-terminated.
-    let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, ROOT_PATH.as_ptr() as usize, flags]) };
+    let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, target.as_ptr() as usize, flags]) };
     let Ok(number) = opened.map(|number| number as c_int) else { return 0 };
     opened_before::add_number(number);
     if is_standard(number) {
@@ -173,11 +174,12 @@ fn place_one() -> u8 {
     0
 }
 
-/// Notes where placeholders lead. A program may change its root directory.
-fn note_root() {
-    if let Ok(root) = path::stat(ROOT_PATH) {
-        ROOT.iter().zip(identity(&root)).for_each(|(word, value)| word.store(value, Relaxed));
-    }
+/// The directory that is there, which is noted. A program may change its root directory.
+fn choose_target() -> &'static CStr {
+    let found = TARGETS.into_iter().find_map(|path| Some((path, path::stat(path).ok()?)));
+    let Some((path, stat)) = found else { return c"/" };
+    TARGET.iter().zip(identity(&stat)).for_each(|(word, value)| word.store(value, Relaxed));
+    path
 }
 
 /// Whether a file may get this number. Not where a filter forbids the question.
@@ -206,9 +208,9 @@ fn remove_left() {
 fn is_placeholder(number: c_int) -> bool {
     let has_flags =
         || control(number, libc::F_GETFL) & MARK == MARK && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0;
-    let leads_to_root =
-        || stat(number).is_ok_and(|stat| identity(&stat) == ROOT.each_ref().map(|word| word.load(Relaxed)));
-    has_flags() && leads_to_root()
+    let leads_to_target =
+        || stat(number).is_ok_and(|stat| identity(&stat) == TARGET.each_ref().map(|word| word.load(Relaxed)));
+    has_flags() && leads_to_target()
 }
 
 /// The device and the inode of a file.

@@ -9,7 +9,7 @@
 //! them when it ends, after its own trbuf: a child that ends later sees by this that nobody else removes what it leaves.
 
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use spec::buffer::{Header, SLOTS_OFFSET, SlotLayout};
 use spec::names::{FileName, PROCESS_MASK, SPARES};
@@ -26,8 +26,8 @@ const SIZE: u64 = (SLOTS_OFFSET + SPARE_SLOTS as usize * SlotLayout::BUFFERS.slo
 /// The process that keeps the spare trbufs; 0 until this process or one that it was forked from has made its files.
 #[unsafe(link_section = "inherited")]
 static KEEPER: AtomicU32 = AtomicU32::new(0);
-/// A process that has called `daemon`, which ends it within libc; 0 if this one does not come from such a call.
-static ENDED: AtomicU32 = AtomicU32::new(0);
+/// The keeper has called `daemon`, which ends it within libc, and this process comes from that call.
+static KEEPER_HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
 /// What this process knows of the keeper.
 enum Keeper {
@@ -47,14 +47,16 @@ fn keeper() -> Keeper {
         _ if keeper == process_state::id() => Keeper::Own,
         0 => Keeper::Unknown,
         _ if seccomp::has_new_filter() => Keeper::Unknown,
-        _ if keeper != ENDED.load(Relaxed) && exists() => Keeper::Living,
+        _ if !KEEPER_HAS_ENDED.load(Relaxed) && exists() => Keeper::Living,
         _ => Keeper::Gone,
     }
 }
 
 /// Notes that this process's parent, `parent`, has called `daemon`.
 pub fn note_end_of_daemons_parent(parent: u32) {
-    ENDED.store(parent, Relaxed);
+    if KEEPER.load(Relaxed) == parent {
+        KEEPER_HAS_ENDED.store(true, Relaxed);
+    }
 }
 
 /// Whether another process keeps spare trbufs for this one.
@@ -75,6 +77,7 @@ pub(super) fn find_keeper(buffer: &mut [u8; PATH_MAX]) {
 /// Makes this process the keeper of its own and its children's: another's are in another directory.
 pub(super) fn become_keeper() {
     KEEPER.store(process_state::id(), Relaxed);
+    KEEPER_HAS_ENDED.store(false, Relaxed);
 }
 
 fn spare_path<'a>(buffer: &'a mut [u8; PATH_MAX], directory: &[u8], number: u8) -> &'a CStr {
