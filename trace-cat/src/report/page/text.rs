@@ -105,7 +105,8 @@ fn recorded(view: &ReportView, text: &mut String) {
     }
     let others = analysis.processes.len().saturating_sub(PROGRAMS_MAX);
     if others > 0 {
-        *text += &format!("            and {others} more programs\n");
+        let programs = if others == 1 { "program" } else { "programs" };
+        *text += &format!("            and {others} more {programs}\n");
     }
 }
 
