@@ -215,7 +215,7 @@ fn a_handler_that_cannot_execute_lets_the_process_go_on() {
 /// A file may be open by two numbers then, of which the handler closes the lower one.
 #[test]
 fn a_handler_that_closes_descriptors_leaves_none_open() {
-    interrupt_at_each_step("close", 1);
+    interrupt_at_each_step("close", 2);
 }
 
 /// What a handler has recorded while files were made is kept, and it writes that when it tries to run a program; or the thread does.
