@@ -13,7 +13,7 @@
 
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 
 use super::call::{Errno, call};
 use super::descriptor::{close, control, open_numbers, stat};
@@ -39,18 +39,17 @@ static PLACING: Hold = Hold::new();
 /// There have been placeholders, in this process or in one that it was forked from.
 static HAS_PLACED: AtomicBool = AtomicBool::new(false);
 
-/// Bit n: a placeholder has got a number that is n modulo 64, because the host took its own before. The bits stay: the copy of a table
-/// of descriptors that has the placeholder may be older than what is known here.
-static MISPLACED: AtomicU64 = AtomicU64::new(0);
+/// The number that a placeholder got last because the host took its own before; -1 if there was none. It stays: the copy of a table of
+/// descriptors that has the placeholder may be older than what is known here.
+static MISPLACED: AtomicI32 = AtomicI32::new(-1);
 /// How many threads are placing some, whose numbers may not be known yet: more than one where somebody has waited in vain.
 static PLACERS: AtomicU32 = AtomicU32::new(0);
 
 /// What placeholders are opened with, besides `O_CLOEXEC`. The kernel keeps these flags. Programs open directories with them, too.
 const MARK: c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
-/// Where placeholders lead: to a directory that hardly a program opens, if it is there.
-const TARGETS: [&CStr; 2] = [c"/proc/fs", c"/"];
-/// The device and the inode of that directory, as the last one had them.
-static TARGET: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// Where placeholders lead, and the device and the inode of that directory, as the last one had them.
+const ROOT_PATH: &CStr = c"/";
+static ROOT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// For how long, in nanoseconds, a thread waits for its turn before it tries again, and how often it tries: 20 ms at least, some 120 as
 /// kernels sleep.
 const PAUSE: i64 = 10_000;
@@ -149,37 +148,34 @@ fn place() -> u8 {
     }
     // Before: a child that has one in its table of descriptors has these, too.
     HAS_PLACED.store(true, Relaxed);
-    let target = choose_target();
+    note_root();
     PLACERS.fetch_add(1, Relaxed);
-    let placed = free.fold(0, |placed, _| placed | place_one(target));
+    let placed = free.fold(0, |placed, _| placed | place_one());
     // Somebody may have taken this thread for one that has left by a jump.
     let _ = PLACERS.fetch_update(Relaxed, Relaxed, |placers| placers.checked_sub(1));
     placed
 }
 
 /// Takes the lowest free number; returns its bit, or 0 if the host was faster.
-fn place_one(target: &CStr) -> u8 {
+fn place_one() -> u8 {
     let flags = (MARK | libc::O_CLOEXEC) as usize;
     // SAFETY: the path is NUL-terminated.
-    let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, target.as_ptr() as usize, flags]) };
+    let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, ROOT_PATH.as_ptr() as usize, flags]) };
     let Ok(number) = opened.map(|number| number as c_int) else { return 0 };
     opened_before::add_number(number);
     if is_standard(number) {
         return 1 << number;
     }
-    MISPLACED.fetch_or(1 << (number % 64), Relaxed);
-    if is_placeholder(number) {
-        close(number);
-    }
+    MISPLACED.store(number, Relaxed);
+    close_misplaced();
     0
 }
 
-/// The directory that is there, which is noted. A program may change its root directory.
-fn choose_target() -> &'static CStr {
-    let found = TARGETS.into_iter().find_map(|path| Some((path, path::stat(path).ok()?)));
-    let Some((path, stat)) = found else { return c"/" };
-    TARGET.iter().zip(identity(&stat)).for_each(|(word, value)| word.store(value, Relaxed));
-    path
+/// Notes where placeholders lead. A program may change its root directory.
+fn note_root() {
+    if let Ok(root) = path::stat(ROOT_PATH) {
+        ROOT.iter().zip(identity(&root)).for_each(|(word, value)| word.store(value, Relaxed));
+    }
 }
 
 /// Whether a file may get this number. Not where a filter forbids the question.
@@ -194,12 +190,18 @@ fn remove(placed: u8) {
     (0..STANDARD).filter(|number| placed >> number & 1 != 0 && is_placeholder(*number)).for_each(close);
 }
 
+/// Closes a placeholder that has not got one of these numbers.
+fn close_misplaced() {
+    let number = MISPLACED.load(Relaxed);
+    if number >= 0 && is_placeholder(number) {
+        close(number);
+    }
+}
+
 /// Closes what somebody has left. The caller must have the right to have placeholders, or a table of its own.
 fn remove_left() {
     remove(ALL);
-    let misplaced = MISPLACED.load(Relaxed);
-    let may_be_left = |number: &c_int| misplaced >> (number % 64) & 1 != 0 && is_placeholder(*number);
-    opened_before::used_numbers().filter(may_be_left).for_each(close);
+    close_misplaced();
     if PLACERS.swap(0, Relaxed) != 0 {
         open_numbers().filter(|number| is_placeholder(*number)).for_each(close);
     }
@@ -208,9 +210,9 @@ fn remove_left() {
 fn is_placeholder(number: c_int) -> bool {
     let has_flags =
         || control(number, libc::F_GETFL) & MARK == MARK && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0;
-    let leads_to_target =
-        || stat(number).is_ok_and(|stat| identity(&stat) == TARGET.each_ref().map(|word| word.load(Relaxed)));
-    has_flags() && leads_to_target()
+    let leads_to_root =
+        || stat(number).is_ok_and(|stat| identity(&stat) == ROOT.each_ref().map(|word| word.load(Relaxed)));
+    has_flags() && leads_to_root()
 }
 
 /// The device and the inode of a file.
