@@ -54,14 +54,15 @@ fn copy(to: &mut [u8], from: &[u8]) {
     }
 }
 
-/// The last name of a path.
-pub fn base_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+/// The directory of a path, with its slash, and the last name.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    let name = path.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    path.split_at_checked(name).unwrap_or_default()
 }
 
-/// The directory of a path that has one.
-pub fn directory(path: &[u8]) -> &[u8] {
-    path.strip_suffix(base_name(path)).and_then(|path| path.strip_suffix(b"/")).unwrap_or(path)
+/// The last name of a path.
+pub fn base_name(path: &[u8]) -> &[u8] {
+    split(path).1
 }
 
 /// The path that is in `buffer`.

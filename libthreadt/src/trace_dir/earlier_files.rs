@@ -49,9 +49,7 @@ pub(super) fn rename_all(process: WorkingProcess, start: u64, with_trbuf: bool, 
 
 /// Renames a file of an unknown earlier process to `old.0.NAME`, or `old.0-2.NAME` and so on.
 pub fn rename_unknown(path: &CStr) -> Result {
-    let bytes = path.to_bytes();
-    let split = bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
-    let (directory, name) = bytes.split_at_checked(split).unwrap_or_default();
+    let (directory, name) = path::split(path.to_bytes());
     rename(path, directory, b"0", name)
 }
 

@@ -333,10 +333,10 @@ pub unsafe fn move_to_user(uid: u32, process: WorkingProcess) -> bool {
 pub unsafe fn remove_first_trbuf() {
     let own = path::in_buffer(trbuf(0).path.get());
     let _ = path::unlink(own);
+    let (directory, _) = path::split(own.to_bytes());
     // SAFETY: the caller's.
-    spare_trbufs::remove_all(path::directory(own.to_bytes()), unsafe {
-        &mut scratch_of(WorkingProcess::current()).path
-    });
+    let scratch = unsafe { scratch_of(WorkingProcess::current()) };
+    spare_trbufs::remove_all(directory.strip_suffix(b"/").unwrap_or(directory), &mut scratch.path);
 }
 
 /// Removes the new trbuf of a generation, of which nothing has become: the next attempt would take it for another process's.

@@ -131,8 +131,8 @@ pub(super) fn leave(own: &CStr, scratch: &mut Scratch) -> bool {
     true
 }
 
-/// Removes the spare trbufs in a directory if this process keeps them, and has removed its own trbuf, or leaves it to another program; or
-/// if their keeper is gone. `buffer` is overwritten.
+/// Removes the spare trbufs in a directory if this process keeps them or their keeper is gone: after its own trbuf, unless it leaves that
+/// to another program. `buffer` is overwritten.
 pub(super) fn remove_all(directory: &[u8], buffer: &mut [u8; PATH_MAX]) {
     if matches!(keeper(), Keeper::Own | Keeper::Gone) {
         remove(directory, buffer);

@@ -24,9 +24,9 @@
 // Without a STEP the signal comes after a random time, up to MICROSECONDS: `interrupted_first_record WAY at MICROSECONDS`.
 //
 // Every process posts 10 times where the signal may come, and 20 times later, when the handler does nothing; where the handler forks
-// or closes no more descriptors are open then than before. Each counts its own posts beside the library. Prints for each process its ID, how many posts it has begun
-// and how many it has ended, and how many of these its parent had begun; at last 1 if the signal has come in time, else 0. Ends with 7,
-// with 77 where no process may be stopped.
+// or closes, no more descriptors are open then than before. Each counts its own posts beside the library. Prints for each process its ID,
+// how many posts it has begun and how many it has ended, and how many of these its parent had begun; at last 1 if the signal has come in
+// time, else 0. Ends with 7, with 77 where no process may be stopped.
 
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -6,16 +6,11 @@
 //   filter  the same, after a filter that no hook sees: from then on it is fatal to remove a file
 // Prints "done" when its children record. Who reads that to the end waits for all of them.
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../check.h"
+#include "../filter.h"
 #include "calls.h"
 
 enum { CHILDREN = 8 };
@@ -45,14 +40,7 @@ static void forbid_removal(void) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"((long)SYS_seccomp), "D"((long)SECCOMP_SET_MODE_FILTER), "S"(0L), "d"(&program)
-                     : "rcx", "r11", "memory");
-    CHECK(result == 0);
+    filter_unseen(filter, sizeof filter / sizeof *filter);
 }
 
 int main(int argc, char **argv) {
