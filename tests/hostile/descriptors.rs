@@ -98,6 +98,21 @@ fn a_number_that_the_program_takes_before_is_its_own() {
     }
 }
 
+/// Where one thread waits in vain for another one, neither's file gets the number of a closed standard descriptor when the other is done.
+#[test]
+fn openers_that_have_waited_in_vain_leave_standard_numbers_taken() {
+    for (stops, way) in (0..20).step_by(3).flat_map(|stops| [(stops, "first"), (stops, "second")]) {
+        let test = TestDirectory::new("overlapping-openers");
+        let run = test.traced(Program::c("hostile/overlapping_openers.c")).args([stops.to_string().as_str(), way]);
+        let output = run.env("THR_TRACE_EVENTS", "sema").env("THR_TRACE_BUF", "1").run();
+        if !output.is_permitted("to stop a thread") {
+            return;
+        }
+        assert_eq!(output.success().stdout_text(), "", "{stops} stops, {way}");
+        assert_eq!(test.merged().of("sema_post").len(), 4);
+    }
+}
+
 /// Valgrind opens the command line itself, and answers with a copy of its own descriptor.
 #[test]
 fn nothing_stays_open_under_valgrind() {

@@ -14,9 +14,10 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::hold::Holder;
 use super::open_files::{has_unnoted, may_be_open, while_suspended};
+use super::openers;
 use super::process::{process_id, thread_exists};
 use super::stack::stack_pointer;
-use super::standard_numbers::{self, is_standard};
+use super::standard_numbers::is_standard;
 use super::time::{sleep, time_used_by};
 
 /// The numbers that a call concerns.
@@ -210,14 +211,14 @@ pub fn with_numbers<T>(numbers: Numbers, lwp: u32, change: impl Fn() -> T, is_bu
         opening && has_unnoted() || may_be_open(|number| numbers.contains(number), is_another, opening)
     };
     // A placeholder goes when its owner closes the number, which would be the host's by then.
-    let is_placed = || numbers.has_standard() && standard_numbers::are_of_another(lwp);
+    let is_placed = || numbers.has_standard() && openers::contain_others(lwp);
     let wait_and_change = || {
         let mut turns = 0..PATIENCE;
         while turns.next().is_some_and(|turn| is_awaited(turn < OPENING_PATIENCE) || is_placed()) {
             sleep(PAUSE);
         }
         if turns.is_empty() && is_placed() {
-            standard_numbers::give_up_waiting();
+            openers::give_up_waiting();
         }
         if let Some(announcement) = announcement {
             announcement.began.store(time_used_by(lwp).unwrap_or(u64::MAX), SeqCst);
@@ -252,7 +253,7 @@ mod tests {
     use core::sync::atomic::AtomicU32;
 
     use super::*;
-    use crate::sys::thread_id;
+    use crate::sys::{standard_numbers, thread_id};
 
     #[test]
     fn a_call_concerns_one_number_or_all_from_one_on() {

@@ -46,7 +46,7 @@ pub fn close_abandoned(lwp: u32, here: Option<usize>) {
     } else if LEFT_BEHIND.load(Relaxed) != CLOSED.load(Relaxed) {
         close_left_behind(lwp, &is_left);
     }
-    standard_numbers::close_abandoned(is_left);
+    standard_numbers::close_abandoned(lwp, is_left);
 }
 
 /// Closes what threads have left behind that have ended, in the thread `lwp`.

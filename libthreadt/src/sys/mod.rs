@@ -27,6 +27,7 @@ mod open_files;
 #[cfg(test)]
 mod open_files_tests;
 mod opened_before;
+mod openers;
 pub mod own_exports;
 pub mod own_relocations;
 pub mod path;

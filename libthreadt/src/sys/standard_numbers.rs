@@ -6,24 +6,23 @@
 //! too. They are closed as soon as the file is open.
 //!
 //! Whether it has closed one is known from the hooks of `close` and its kin, and else from a file that got such a number,
-//! once. So where the three are open this takes no system call. Threads open files in turn meanwhile: the placeholders of one
-//! would be missing for the other when they are closed. Signals wait meanwhile: a handler might keep the turn for seconds, or leave it by a
-//! jump. Where they must not, a handler that has interrupted its own thread finds the placeholders of that thread, which stay until it
-//! returns, and adds what is missing. What a fork leaves, or a jump, is found by its number, its flags and the directory that it leads to.
+//! once. So where the three are open this takes no system call. Threads open files in turn meanwhile, or else the last of them closes the
+//! placeholders (`openers`): those of one would be missing for the other when they are closed. Signals wait meanwhile: a handler might keep
+//! the turn for seconds, or leave it by a jump. Where they must not, a handler that has interrupted its own thread finds the placeholders of
+//! that thread, which stay until it returns, and adds what is missing. What a fork leaves, or a jump, is found by its number, its flags and
+//! the directory that it leads to.
 
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64};
 
 use super::call::{Errno, call};
 use super::descriptor::{close, control, open_numbers, stat};
 use super::descriptor_table;
-use super::hold::{Hold, Holder};
+use super::hold::Holder;
 use super::opened_before;
+use super::openers;
 use super::path;
-use super::signals::BlockedSignals;
-use super::stack::stack_pointer;
-use super::time::sleep;
 
 /// How many standard descriptors there are.
 const STANDARD: c_int = 3;
@@ -34,15 +33,17 @@ const ALL: u8 = (1 << STANDARD) - 1;
 static CLOSINGS: AtomicU32 = AtomicU32::new(1);
 /// What [`CLOSINGS`] was when all three were open last; 0 if that is not known.
 static OPEN_AT: AtomicU32 = AtomicU32::new(0);
-/// The right to have placeholders.
-static PLACING: Hold = Hold::new();
+/// What the last opener closes: a bit for each placeholder that has got its number, and [`UNKNOWN`].
+static LEFT: AtomicU8 = AtomicU8::new(0);
+/// Somebody has left by a jump, or is gone, and may have placed what is not known.
+const UNKNOWN: u8 = 1 << STANDARD;
 /// There have been placeholders, in this process or in one that it was forked from.
 static HAS_PLACED: AtomicBool = AtomicBool::new(false);
 
 /// The number that a placeholder got last because the host took its own before; -1 if there was none. It stays: the copy of a table of
 /// descriptors that has the placeholder may be older than what is known here.
 static MISPLACED: AtomicI32 = AtomicI32::new(-1);
-/// How many threads are placing some, whose numbers may not be known yet: more than one where somebody has waited in vain.
+/// How many threads are placing some, whose numbers may not be known yet.
 static PLACERS: AtomicU32 = AtomicU32::new(0);
 
 /// What placeholders are opened with, besides `O_CLOEXEC`. The kernel keeps these flags. Programs open directories with them, too.
@@ -50,28 +51,11 @@ const MARK: c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
 /// Where placeholders lead, and the device and the inode of that directory, as the last one had them.
 const ROOT_PATH: &CStr = c"/";
 static ROOT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-/// For how long, in nanoseconds, a thread waits for its turn before it tries again, and how often it tries: 20 ms at least, some 120 as
-/// kernels sleep.
-const PAUSE: i64 = 10_000;
-const PATIENCE: u32 = 2000;
-/// Who had the turn when somebody waited for it in vain: it hangs in a file system, say. Nobody waits for the same turn again.
-static WAITED_FOR_IN_VAIN: AtomicU64 = AtomicU64::new(0);
 
 /// Whether this number is one of them.
 #[inline]
 pub fn is_standard(number: c_int) -> bool {
     (0..STANDARD).contains(&number)
-}
-
-/// Whether another thread than `lwp` has placeholders, or had them when it left their turn by a jump. Not where somebody has waited for
-/// the end of that turn in vain.
-pub fn are_of_another(lwp: u32) -> bool {
-    PLACING.holder().is_some_and(|holder| holder.lwp() != lwp && holder.word() != WAITED_FOR_IN_VAIN.load(Relaxed))
-}
-
-/// Notes that somebody has waited in vain for the end of this turn.
-pub fn give_up_waiting() {
-    WAITED_FOR_IN_VAIN.store(PLACING.holder().map_or(0, Holder::word), Relaxed);
 }
 
 /// Notes that the host may have closed one.
@@ -102,42 +86,40 @@ fn is_uncertain() -> bool {
 #[cold]
 #[inline(never)]
 fn open_with_placeholders<T>(lwp: u32, closings: u32, open: impl FnOnce() -> T) -> T {
-    let (has_turn, blocked) = take_turn(lwp);
+    let (opener, blocked) = openers::enter(lwp, || note_left(UNKNOWN));
     let placed = place();
-    if placed == 0 && has_turn && !is_uncertain() && !(0..STANDARD).any(is_placeholder) {
+    if placed == 0 && opener.is_some() && !is_uncertain() && !(0..STANDARD).any(is_placeholder) {
         OPEN_AT.store(closings, Relaxed);
     }
     let opened = open();
-    remove(placed);
-    if has_turn {
-        PLACING.release();
+    match opener {
+        Some(opener) if !is_uncertain() => {
+            note_left(placed);
+            opener.leave(lwp, close_left);
+        }
+        // Others may have another table of descriptors, or need what the interrupted thread has placed.
+        _ => {
+            remove(placed);
+            opener.inspect(|opener| opener.leave(lwp, || ()));
+        }
     }
     drop(blocked);
     opened
 }
 
-/// Waits for the turn of the thread `lwp`, the calling one; whether it has got it, and the signals that wait for its end.
-#[inline(always)]
-fn take_turn(lwp: u32) -> (bool, Option<BlockedSignals>) {
-    for _ in 0..PATIENCE {
-        // Anew each time: they come meanwhile if this has to wait.
-        let blocked = BlockedSignals::unless_others_get_them();
-        let before = PLACING.holder();
-        if PLACING.take() {
-            if before.is_some_and(|before| before.is_abandoned(lwp, stack_pointer())) {
-                remove_left();
-            }
-            return (true, blocked);
-        }
-        let Some(holder) = PLACING.holder() else { continue };
-        if holder.lwp() == lwp || holder.word() == WAITED_FOR_IN_VAIN.load(Relaxed) {
-            return (false, blocked);
-        }
-        drop(blocked);
-        sleep(PAUSE);
+fn note_left(left: u8) {
+    if left != 0 {
+        LEFT.fetch_or(left, Relaxed);
     }
-    give_up_waiting();
-    (false, BlockedSignals::unless_others_get_them())
+}
+
+/// Closes what openers have left. The caller must be the last of them.
+fn close_left() {
+    let left = LEFT.load(Relaxed);
+    if left != 0 {
+        LEFT.store(0, Relaxed);
+    }
+    if left & UNKNOWN == 0 { remove(left) } else { remove_left() }
 }
 
 /// Takes what is free of the numbers; returns a bit for each.
@@ -198,7 +180,7 @@ fn close_misplaced() {
     }
 }
 
-/// Closes what somebody has left. The caller must have the right to have placeholders, or a table of its own.
+/// Closes all there are. The caller must be the last opener, or have a table of its own.
 fn remove_left() {
     remove(ALL);
     close_misplaced();
@@ -220,33 +202,30 @@ fn identity(stat: &libc::stat) -> [u64; 2] {
     [stat.st_dev, stat.st_ino]
 }
 
-/// Closes what this thread has left by a jump; `is_left` says whether it has left what it holds.
-pub fn close_abandoned(is_left: impl Fn(Holder) -> bool) {
-    if PLACING.holder().is_some_and(is_left) {
-        remove_left();
-        PLACING.release();
-    }
+/// Closes what this thread, `lwp`, has left by a jump; `is_left` says whether it has left what it holds.
+pub fn close_abandoned(lwp: u32, is_left: impl Fn(Holder) -> bool) {
+    openers::leave_abandoned(lwp, is_left, || {
+        note_left(UNKNOWN);
+        close_left();
+    });
 }
 
 /// In a forked child: closes what the parent's other threads had placed, if the table `is_own`. Where a signal handler forked
 /// that has interrupted its thread meanwhile, as `is_live` says, the thread, now `new_lwp`, closes its own.
 pub fn forget_inherited(is_live: impl Fn(Holder) -> bool, new_lwp: u32, is_own: bool) {
-    match PLACING.holder() {
-        Some(holder) if is_live(holder) => PLACING.hand_on(holder.of_thread(new_lwp)),
-        // The kernel copies the table of descriptors a little before the memory: they may have been closed in between.
-        _ if HAS_PLACED.load(Relaxed) => {
-            if is_own {
-                remove_left();
-            }
-            PLACING.release();
+    let is_interrupted = openers::forget_inherited(is_live, new_lwp);
+    // The kernel copies the table of descriptors a little before the memory: they may have been closed in between.
+    if !is_interrupted && HAS_PLACED.load(Relaxed) {
+        LEFT.store(0, Relaxed);
+        if is_own {
+            remove_left();
         }
-        _ => {}
     }
 }
 
 /// Closes what other threads had placed in the table that the thread `lwp`, the calling one, has left: it has a copy of it.
 pub fn close_copies(lwp: u32) {
-    if HAS_PLACED.load(Relaxed) && PLACING.holder().is_none_or(|holder| holder.lwp() != lwp) {
+    if HAS_PLACED.load(Relaxed) && !openers::contain(lwp) {
         remove_left();
     }
 }

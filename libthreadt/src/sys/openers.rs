@@ -1,0 +1,167 @@
+//! Which threads open files at this moment while others must not close what they rely on: the placeholders of `standard_numbers`.
+//!
+//! One thread at a time has the *turn*; the others wait for its end. One that has waited in vain opens its file beside it: the other may
+//! hang in a file system, or be stopped by a debugger. Then whoever is done last closes what all of them have left. Either an opener
+//! finds that somebody is closing, and waits until that is done, or who wants to close finds the opener, and leaves it to that one.
+
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::fence;
+
+use super::hold::{Hold, Holder};
+use super::signals::BlockedSignals;
+use super::stack::stack_pointer;
+use super::time::sleep;
+
+/// For how long, in nanoseconds, a thread waits before it tries again, and how often it tries: 20 ms at least, some 120 as kernels sleep.
+const PAUSE: i64 = 10_000;
+const PATIENCE: u32 = 2000;
+
+/// The right to open files. Several rights are had at a time where somebody has waited in vain.
+#[derive(Debug)]
+pub struct Opener {
+    hold: Hold,
+    /// Who had it when somebody waited for its end in vain. Nobody waits for the same one again.
+    waited_for_in_vain: AtomicU64,
+}
+
+/// The first is the turn.
+static OPENERS: [Opener; 4] = [const { Opener { hold: Hold::new(), waited_for_in_vain: AtomicU64::new(0) } }; 4];
+/// The right to close what openers have left.
+static CLOSING: Hold = Hold::new();
+
+impl Opener {
+    /// Takes it, and says whether the one that had it has left it by a jump, or is gone; `None` if another thread has it.
+    #[inline(always)]
+    fn take(&self, lwp: u32) -> Option<bool> {
+        let before = self.hold.holder();
+        self.hold.take().then(|| before.is_some_and(|before| before.is_abandoned(lwp, stack_pointer())))
+    }
+
+    fn give_up_waiting(&self) {
+        self.waited_for_in_vain.store(self.hold.holder().map_or(0, Holder::word), Relaxed);
+    }
+
+    fn is_waited_for_in_vain(&self) -> bool {
+        self.hold.holder().is_some_and(|holder| holder.word() == self.waited_for_in_vain.load(Relaxed))
+    }
+
+    /// Whether its holder opens a file at this moment. The thread `lwp` asks, the calling one.
+    fn is_used(&self, lwp: u32) -> bool {
+        self.hold.holder().is_some_and(|holder| !holder.is_abandoned(lwp, stack_pointer()))
+    }
+
+    /// Gives it up. Before, `close` closes what all openers have left, unless there are others.
+    #[inline(always)]
+    pub fn leave(&self, lwp: u32, close: impl FnOnce()) {
+        let may_close = wait_for(|| CLOSING.take());
+        // ORDERING: see `enter`.
+        fence(SeqCst);
+        if may_close && !OPENERS.iter().any(|other| !core::ptr::eq(self, other) && other.is_used(lwp)) {
+            close();
+        }
+        if self.waited_for_in_vain.load(Relaxed) != 0 {
+            // Its next turn from the same place of the stack has the same word.
+            self.waited_for_in_vain.store(0, Relaxed);
+        }
+        // Before the right to close: who gets that must not find this opener, which closes nothing any more.
+        self.hold.release();
+        if may_close {
+            CLOSING.release();
+        }
+    }
+}
+
+/// Makes the thread `lwp`, the calling one, an opener; also the signals that wait until it is none. `None` in a handler that has interrupted
+/// it while it was one, and where too many have waited in vain. Calls `note_left` if somebody has left without closing.
+#[inline(always)]
+pub fn enter(lwp: u32, note_left: impl FnOnce()) -> (Option<&'static Opener>, Option<BlockedSignals>) {
+    let [turn, others @ ..] = &OPENERS;
+    for tries_left in (0..PATIENCE).rev() {
+        // Anew each time: they come meanwhile if this has to wait.
+        let blocked = BlockedSignals::unless_others_get_them();
+        if is_interrupted(lwp) {
+            return (None, blocked);
+        }
+        let mut taken = turn.take(lwp).map(|is_left| (turn, is_left));
+        if taken.is_none() && tries_left == 0 {
+            turn.give_up_waiting();
+        }
+        if taken.is_none() && turn.is_waited_for_in_vain() {
+            taken = others.iter().find_map(|other| Some((other, other.take(lwp)?)));
+        }
+        if let Some((opener, is_left)) = taken {
+            if is_left {
+                note_left();
+            }
+            // ORDERING: SeqCst between the taking of the opener and the look at `CLOSING`, here, and between the taking of `CLOSING` and the
+            // look at the openers, there: one of two threads sees the other.
+            fence(SeqCst);
+            wait_for(|| CLOSING.holder().is_none_or(|holder| holder.is_abandoned(lwp, stack_pointer())));
+            return (Some(opener), blocked);
+        }
+        drop(blocked);
+        sleep(PAUSE);
+    }
+    (None, BlockedSignals::unless_others_get_them())
+}
+
+/// Asks until the answer is yes, but not for ever; whether it was.
+#[inline(always)]
+fn wait_for(is_so: impl Fn() -> bool) -> bool {
+    for _ in 0..PATIENCE {
+        if is_so() {
+            return true;
+        }
+        sleep(PAUSE);
+    }
+    false
+}
+
+fn holds() -> impl Iterator<Item = &'static Hold> {
+    OPENERS.iter().map(|opener| &opener.hold).chain([&CLOSING])
+}
+
+/// Whether the calling thread, `lwp`, is in a handler that has interrupted it while it was an opener.
+fn is_interrupted(lwp: u32) -> bool {
+    holds().filter_map(Hold::holder).any(|holder| holder.lwp() == lwp && !holder.is_abandoned(lwp, stack_pointer()))
+}
+
+/// Whether the thread `lwp` is one, also if it has left by a jump.
+pub fn contain(lwp: u32) -> bool {
+    OPENERS.iter().filter_map(|opener| opener.hold.holder()).any(|holder| holder.lwp() == lwp)
+}
+
+/// Whether there are others than the thread `lwp`. Not those for whose end somebody has waited in vain.
+pub fn contain_others(lwp: u32) -> bool {
+    let is_another = |opener: &Opener| opener.hold.holder().is_some_and(|holder| holder.lwp() != lwp);
+    OPENERS.iter().any(|opener| is_another(opener) && !opener.is_waited_for_in_vain())
+}
+
+/// Notes that somebody has waited in vain for the end of all there are now.
+pub fn give_up_waiting() {
+    OPENERS.iter().for_each(Opener::give_up_waiting);
+}
+
+/// Ends what the thread `lwp`, the calling one, has left by a jump; `is_left` says of what it holds whether it has left it. `close` closes
+/// what is left of all openers, as in [`Opener::leave`].
+pub fn leave_abandoned(lwp: u32, is_left: impl Fn(Holder) -> bool, close: impl Fn()) {
+    let is_abandoned = |hold: &Hold| hold.holder().is_some_and(&is_left);
+    if is_abandoned(&CLOSING) {
+        CLOSING.release();
+    }
+    OPENERS.iter().filter(|opener| is_abandoned(&opener.hold)).for_each(|opener| opener.leave(lwp, &close));
+}
+
+/// In a forked child: forgets all but those that a handler has interrupted which has forked, as `is_live` says: they are the thread's that
+/// is `new_lwp` now. Whether there is such a one.
+pub fn forget_inherited(is_live: impl Fn(Holder) -> bool, new_lwp: u32) -> bool {
+    for (hold, holder) in holds().filter_map(|hold| Some((hold, hold.holder()?))) {
+        if is_live(holder) {
+            hold.hand_on(holder.of_thread(new_lwp));
+        } else {
+            hold.release();
+        }
+    }
+    contain(new_lwp)
+}
