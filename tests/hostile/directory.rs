@@ -6,7 +6,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::super::harness::{CommandOutput, TestDirectory};
+use super::super::harness::{CommandOutput, Program, TestDirectory};
 use super::{
     account, assert_complete, assert_counted, complains_once, merged_by_script, privately, steps, traced_mutexes,
     traced_steps, words,
@@ -114,6 +114,23 @@ fn chroot_during_the_run() {
     let Some(output) = behind_a_chroot(&test, &["thread", "400", "pairs", "100"]) else { return };
     assert_eq!(output.stderr_text(), "");
     assert_complete(&test, 3 * 700);
+}
+
+/// A thread's file that was made just before cannot be found, either, which is no sign that somebody has removed the files.
+#[test]
+fn chroot_while_a_thread_begins() {
+    let test = TestDirectory::new("chroot-creation");
+    let root = test.directory().join("root");
+    fs::create_dir(&root).unwrap();
+    if !privileged(&test) {
+        return;
+    }
+    let run = test.traced(Program::c("hostile/chroot_after_creation.c")).arg(&root);
+    let output = run.env("THR_TRACE_EVENTS", "sema").run();
+    if output.is_permitted("to stop a thread") {
+        assert_eq!(output.success().stderr_text(), "");
+        assert_eq!(test.merged().of("sema_post").len(), 2);
+    }
 }
 
 /// As servers do that begin their workers in a new root: more threads than there have been before it.

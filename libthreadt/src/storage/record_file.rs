@@ -46,7 +46,7 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32, process:
                 Ok((fd, identity)) => {
                     let owner = owner_once_given(&fd, identity.owner, entry);
                     entry.note(FileIdentity { owner, ..identity });
-                    report_removal(process);
+                    report_removal(path, entry, process);
                     return Ok(RecordFile { fd, size: 0, end });
                 }
                 Err(Errno(libc::EEXIST)) => {
@@ -75,7 +75,7 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32, process:
                 Ok((fd, identity)) => {
                     entry.note_removal(known);
                     entry.note(identity);
-                    report_removal(process);
+                    report_removal(path, entry, process);
                     return Ok(RecordFile { fd, size: 0, end: entry.end() });
                 }
                 Err(Errno(libc::EEXIST)) => entry.note_removal(known),
@@ -88,12 +88,16 @@ fn try_open(path: &CStr, entry: &RecordFileEntry, long: bool, lwp: u32, process:
 }
 
 /// Reports if somebody has removed the trbuf of this process, and its record files with it: what is recorded from now on is in new
-/// files, but nobody finds the buffers. To be called where a file was made.
+/// files, but nobody finds the buffers. To be called where the file at `path` was made.
 #[cold]
-fn report_removal(process: WorkingProcess) {
+fn report_removal(path: &CStr, entry: &RecordFileEntry, process: WorkingProcess) {
     let is_ended = PROCESS.final_flush_begun.load(Relaxed) != 0;
     let is_known = is_ended || PROCESS.removal_reported.load(Relaxed) != 0;
     if is_known || !names_owner::is_trbuf_removed(process_state::generation()) || !process.is_caller() {
+        return;
+    }
+    // Asked later: neither can be found where another thread has changed the root directory meanwhile.
+    if !entry.identity().is_some_and(|made| made.is_at(path)) {
         return;
     }
     PROCESS.removal_reported.store(1, Relaxed);
