@@ -7,42 +7,22 @@
 
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <sched.h>
-#include <semaphore.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/user.h>
 
 #include "foreign.h"
-#include "interrupt.h"
+#include "stopped_threads.h"
 
 enum { BEFORE, IS_FREE, IS_TAKEN, IS_MISPLACED, HAS_FORKED };
 
-struct shared {
-    atomic_int step, thread;
-};
-static struct shared *shared;
-
-static void wait_until(int step) {
-    while (atomic_load(&shared->step) < step)
-        sched_yield();
-}
+static int posts;
 
 static void *record(void *argument) {
-    sem_t semaphore;
-    CHECK(sem_init(&semaphore, 0, 0) == 0);
-    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
-        _exit(77);
-    atomic_store(&shared->thread, gettid());
-    CHECK(syscall(SYS_tgkill, getpid(), gettid(), SIGSTOP) == 0);
-    CHECK(sem_post(&semaphore) == 0);
+    be_thread(0);
+    post();
     return argument;
 }
 
-static void run(int posts) {
+static void run(void) {
     char target[300] = "";
     int status;
     pthread_t thread;
@@ -52,10 +32,10 @@ static void run(int posts) {
     wait_until(IS_FREE);
     CHECK(open("/dev/null", O_RDONLY) == STDIN_FILENO);
     known[STDIN_FILENO] = 1;
-    atomic_store(&shared->step, IS_TAKEN);
+    begin_step(IS_TAKEN);
     wait_until(IS_MISPLACED);
-    sem_t semaphore;
-    CHECK(sem_init(&semaphore, 0, 0) == 0 && (!posts || sem_post(&semaphore) == 0));
+    if (posts)
+        post();
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
@@ -64,24 +44,9 @@ static void run(int posts) {
         exit(0);
     }
     CHECK(waitpid(child, &status, 0) == child && status == 0);
-    atomic_store(&shared->step, HAS_FORKED);
+    begin_step(HAS_FORKED);
     CHECK(pthread_join(thread, NULL) == 0);
     exit(7);
-}
-
-// Lets the thread go on until such a system call has returned.
-static void run_until(pid_t thread, int (*is_wanted)(const struct user_regs_struct *)) {
-    struct user_regs_struct registers;
-    int status;
-    do {
-        CHECK(advance(thread, PTRACE_SYSCALL, &status));
-        CHECK(ptrace(PTRACE_GETREGS, thread, NULL, &registers) == 0);
-    } while (!is_wanted(&registers));
-}
-
-static int has_seen_it_free(const struct user_regs_struct *registers) {
-    int has_asked = registers->orig_rax == SYS_fcntl && registers->rdi == STDIN_FILENO && registers->rsi == F_GETFD;
-    return has_asked && (long long)registers->rax == -EBADF;
 }
 
 static int has_misplaced(const struct user_regs_struct *registers) {
@@ -90,30 +55,18 @@ static int has_misplaced(const struct user_regs_struct *registers) {
 
 int main(int argc, char **argv) {
     CHECK(argc == 2 || (argc == 3 && strcmp(argv[2], "post") == 0));
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(shared != MAP_FAILED);
-    int status;
-    pid_t process = fork();
-    CHECK(process >= 0);
-    if (process == 0) {
-        // It waits for this one.
-        CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
-        run(argc == 3);
-    }
-    while (!atomic_load(&shared->thread))
-        if (waitpid(process, &status, WNOHANG) == process)
-            return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-    pid_t thread = shared->thread;
-    begin_to_interrupt(thread);
-    run_until(thread, has_seen_it_free);
-    atomic_store(&shared->step, IS_FREE);
+    struct user_regs_struct registers;
+    posts = argc == 3;
+    begin_process(run);
+    pid_t thread = take_thread(0);
+    run_until(thread, has_seen_free);
+    begin_step(IS_FREE);
     wait_until(IS_TAKEN);
     run_until(thread, has_misplaced);
     for (int stops = 0; stops < atoi(argv[1]); stops++)
-        CHECK(advance(thread, PTRACE_SYSCALL, &status));
-    atomic_store(&shared->step, IS_MISPLACED);
+        CHECK(go_on(thread, &registers));
+    begin_step(IS_MISPLACED);
     wait_until(HAS_FORKED);
-    CHECK(ptrace(PTRACE_DETACH, thread, NULL, NULL) == 0);
-    CHECK(waitpid(process, &status, 0) == process && WIFEXITED(status));
-    return WEXITSTATUS(status);
+    leave_thread(thread);
+    return end_of_process();
 }
