@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use super::super::harness::{Program, TestDirectory, Trace, library};
+use super::super::harness::{CommandOutput, Program, TestDirectory, Trace, library};
 use super::{clean, names, pairs, possible};
+use Recording::{Buffers, Rings};
 
 /// Children in a row.
 const CHILDREN: usize = 10;
@@ -24,12 +25,26 @@ fn printed(text: &str) -> PrintedFamily {
     }
 }
 
+/// What the processes record into.
+#[derive(Clone, Copy, Debug)]
+enum Recording {
+    Buffers,
+    Rings,
+}
+
+fn many_children(test: &TestDirectory, mode: &str, recording: Recording) -> CommandOutput {
+    let run = test.traced(Program::with_flags("lifecycle/many_children.c", &[])).arg(mode);
+    match recording {
+        Buffers => run.run(),
+        Rings => run.env("THR_TRACE_RING", "64K").run(),
+    }
+}
+
 /// Runs a mode; all processes end in an orderly way.
 #[track_caller]
-fn run(mode: &str) -> (PrintedFamily, Trace) {
+fn run(mode: &str, recording: Recording) -> (PrintedFamily, Trace) {
     let test = TestDirectory::new("many-children");
-    let program = Program::with_flags("lifecycle/many_children.c", &[]);
-    let output = test.traced(&program).arg(mode).run();
+    let output = many_children(&test, mode, recording);
     output.success();
     assert_eq!(output.stderr_text(), "");
     assert_no_spares(&test);
@@ -50,63 +65,95 @@ fn trbufs(printed: &PrintedFamily) -> usize {
 /// A file system may be slow to make and to remove files, so that one trbuf serves all children.
 #[test]
 fn children_in_a_row_use_one_trbuf() {
-    let (printed, trace) = run("serial");
-    assert_eq!((printed.children.len(), trbufs(&printed)), (CHILDREN, 1), "{:?}", printed.children);
-    for (number, &(child, _)) in printed.children.iter().enumerate() {
-        // Each records less than the one before, whose text is still behind its own.
-        assert_eq!(pairs(&trace, child), 20 - number);
-        assert_eq!(trace.of_pid(child).len(), 1 + 3 * (20 - number) + 1, "proc_begin, the pairs, proc_exit");
+    for recording in [Buffers, Rings] {
+        let (printed, trace) = run("serial", recording);
+        assert_eq!((printed.children.len(), trbufs(&printed)), (CHILDREN, 1), "{:?}", printed.children);
+        for (number, &(child, _)) in printed.children.iter().enumerate() {
+            // Each records less than the one before, whose text is still behind its own.
+            assert_eq!(pairs(&trace, child), 20 - number);
+            assert_eq!(trace.of_pid(child).len(), 1 + 3 * (20 - number) + 1, "proc_begin, the pairs, proc_exit");
+        }
+        assert_eq!(pairs(&trace, printed.parent), 1);
     }
-    assert_eq!(pairs(&trace, printed.parent), 1);
 }
 
 #[test]
 fn children_of_children_use_it_too() {
-    let (printed, trace) = run("nested");
-    assert_eq!(printed.children.len(), 2 * CHILDREN);
-    assert_eq!(trbufs(&printed), 2, "one for the child, and one for its own: {:?}", printed.children);
-    let recorded: usize = printed.children.iter().map(|&(child, _)| pairs(&trace, child)).sum();
-    assert_eq!(recorded, 3 * CHILDREN);
+    for recording in [Buffers, Rings] {
+        let (printed, trace) = run("nested", recording);
+        assert_eq!(printed.children.len(), 2 * CHILDREN);
+        assert_eq!(trbufs(&printed), 2, "one for the child, and one for its own: {:?}", printed.children);
+        let recorded: usize = printed.children.iter().map(|&(child, _)| pairs(&trace, child)).sum();
+        assert_eq!(recorded, 3 * CHILDREN);
+    }
 }
 
 #[test]
 fn children_at_the_same_time_have_trbufs_of_their_own() {
-    let (printed, trace) = run("together");
-    assert_eq!(printed.children.len(), 60);
-    let recorded: usize = printed.children.iter().map(|&(child, _)| pairs(&trace, child)).sum();
-    assert_eq!(recorded, 5 * (100..112).sum::<usize>());
+    for recording in [Buffers, Rings] {
+        let (printed, trace) = run("together", recording);
+        assert_eq!(printed.children.len(), 60);
+        let recorded: usize = printed.children.iter().map(|&(child, _)| pairs(&trace, child)).sum();
+        assert_eq!(recorded, 5 * (100..112).sum::<usize>());
+    }
 }
 
 /// A thread that still runs may record, so its process's trbuf is no other process's.
 #[test]
 fn children_with_threads_leave_no_trbuf() {
-    let (printed, trace) = run("threads");
-    assert_eq!(trace.of("thr_create").len(), 2 * CHILDREN);
-    assert_eq!(printed.children.len(), CHILDREN);
+    for recording in [Buffers, Rings] {
+        let (printed, trace) = run("threads", recording);
+        assert_eq!(trace.of("thr_create").len(), 2 * CHILDREN);
+        assert_eq!(printed.children.len(), CHILDREN);
+    }
 }
 
 /// A killed child's trbuf, which was another one's before, has its own records and no others.
 #[test]
 fn what_a_killed_child_leaves_is_its_own() {
-    let test = TestDirectory::new("many-children-killed");
-    let program = Program::with_flags("lifecycle/many_children.c", &[]);
-    let output = test.traced(&program).arg("killed").run();
+    for recording in [Buffers, Rings] {
+        let test = TestDirectory::new("many-children-killed");
+        let [first, killed, last] = killed_in_anothers_trbuf(&test, "killed", recording);
+        let check = |trace: &Trace| {
+            assert_eq!([first, killed, last].map(|child| pairs(trace, child)), [50, 2, 3]);
+            assert_eq!(trace.of_pid(killed).len(), 1 + 6);
+        };
+        let merged = test.merged();
+        possible(&merged);
+        check(&merged);
+        test.trace_cat().arg("--recover").run().success();
+        check(&test.trace());
+        assert_no_spares(&test);
+    }
+}
+
+/// As above, of rings that have both overwritten their oldest records.
+#[test]
+fn what_a_killed_child_leaves_in_a_ring_is_its_own() {
+    let test = TestDirectory::new("many-children-killed-ring");
+    let [first, killed, last] = killed_in_anothers_trbuf(&test, "overwritten", Rings);
+    let output = test.trace_cat().run();
+    assert!(output.success().stderr_text().ends_with("earlier records were overwritten\n"));
+    let trace = Trace::parse("trace-cat", &output.stdout);
+    let unlocks = |child| trace.of_pid(child).iter().filter(|record| record.is("mutex_unlock")).count();
+    let kept = [first, killed, last].map(unlocks);
+    // Of 64 KiB a pair's three records take 249 bytes.
+    assert!((200..264).contains(&kept[0]) && (200..264).contains(&kept[1]) && kept[2] == 3, "{kept:?}");
+    test.trace_cat().arg("--recover").run().success();
+    assert_own_records(&test);
+}
+
+/// Runs a mode whose second child is killed: the PIDs of its three children.
+#[track_caller]
+fn killed_in_anothers_trbuf(test: &TestDirectory, mode: &str, recording: Recording) -> [u32; 3] {
+    let output = many_children(test, mode, recording);
     output.success();
     let printed = printed(output.stdout_text());
     let [(first, shared), (killed, of_killed), (last, own)] = printed.children[..] else { panic!("three children") };
     assert_eq!(shared, of_killed, "the killed child has the first one's trbuf");
     assert_ne!(own, of_killed);
-    let check = |trace: &Trace| {
-        assert_eq!([first, killed, last].map(|child| pairs(trace, child)), [50, 2, 3]);
-        assert_eq!(trace.of_pid(killed).len(), 1 + 6);
-    };
     assert!(names(&test.trace_directory()).contains(&format!("trbuf.{killed:07x}")));
-    let merged = test.merged();
-    possible(&merged);
-    check(&merged);
-    test.trace_cat().arg("--recover").run().success();
-    check(&test.trace());
-    assert_no_spares(&test);
+    [first, killed, last]
 }
 
 /// Whether a child or the process that keeps what children leave ends first differs from run to run.
@@ -128,16 +175,17 @@ fn what_children_leave_goes_with_the_process_that_keeps_it() {
 /// A process that is killed cannot remove what its children have left.
 #[test]
 fn recovery_removes_a_spare_trbuf() {
-    let test = TestDirectory::new("many-children-orphaned");
-    let program = Program::with_flags("lifecycle/many_children.c", &[]);
-    let output = test.traced(&program).arg("orphaned").run();
-    output.killed(libc::SIGKILL);
-    let parent = printed(output.stdout_text()).parent;
-    assert!(names(&test.trace_directory()).contains(&format!("trspare.{parent:07x}.0")));
-    let merged = test.merged().text();
-    test.trace_cat().arg("--recover").run().success();
-    assert_no_spares(&test);
-    assert_eq!(test.merged().text(), merged);
+    for recording in [Buffers, Rings] {
+        let test = TestDirectory::new("many-children-orphaned");
+        let output = many_children(&test, "orphaned", recording);
+        output.killed(libc::SIGKILL);
+        let parent = printed(output.stdout_text()).parent;
+        assert!(names(&test.trace_directory()).contains(&format!("trspare.{parent:07x}.0")));
+        let merged = test.merged().text();
+        test.trace_cat().arg("--recover").run().success();
+        assert_no_spares(&test);
+        assert_eq!(test.merged().text(), merged);
+    }
 }
 
 /// A child that records nothing makes no file, and no system call that its parent's filter does not allow.

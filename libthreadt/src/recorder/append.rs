@@ -95,8 +95,14 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         storage::end_left_write_through();
     }
     if slot_layout().is_ring() && storage::give_up_oldest(region, threshold, slot_layout(), depth) {
-        if storage::is_check_point(region) && !clock::check() && !seccomp::has_new_filter() {
-            follow_time_namespace();
+        if storage::is_check_point(region) {
+            let is_checked = clock::check();
+            if !seccomp::has_new_filter() {
+                storage::read_ahead(slot, depth);
+                if !is_checked {
+                    follow_time_namespace();
+                }
+            }
         }
         slot.append_loss_record(depth, time);
         // SAFETY: this thread owns the slot, nobody writes it out, and there is room now.

@@ -8,7 +8,7 @@ use spec::buffer::{NOTE_OWN_MEMORY, PAGE};
 use super::layout::slot_layout;
 use super::slot::Slot;
 use super::slot_table::{FRESH, add_note};
-use super::trbuf::{add_slots, map_slots};
+use super::trbuf::add_slots;
 use crate::config::CONFIG;
 use crate::process_state::{self, PROCESS, WorkingProcess};
 use crate::sys;
@@ -28,7 +28,7 @@ pub fn grow(process: WorkingProcess) -> Option<Slot> {
     grow_by(process, true, |at, length| {
         let fd = names_owner::open_trbuf(process_state::generation())?;
         fd.reserve(at, length as u64)?;
-        map_slots(&fd, at, length)
+        fd.map(at, length)
     })
 }
 
@@ -67,7 +67,7 @@ pub fn grow_for_sandbox() {
         let fd = names_owner::open_trbuf(generation)?;
         // The file becomes that long, unless another thread has made it longer meanwhile.
         fd.reserve(at + (length - PAGE) as u64, PAGE as u64)?;
-        map_slots(&fd, at, length)
+        fd.map(at, length)
     };
     let Ok(first) = map_sparse() else { return };
     let offer = |slot: Slot| {

@@ -33,7 +33,7 @@ pub use flush_point::{is_flush_point, restart_count};
 pub use growth::grow_for_sandbox;
 pub use layout::{RECORDS_AT_ONCE, RESERVE, capacity, slot_layout};
 pub use quota::check_directory as check_directory_quota;
-pub use ring::{give_up_oldest, is_check_point};
+pub use ring::{give_up_oldest, is_check_point, read_ahead};
 pub use slot::{ALL_REGIONS, Slot, WriteRight};
 pub use slot_control::{CHANGES_SEEN_OFFSET, OWN_SWITCHES_OFFSET};
 pub use slot_reuse::{release_slot, take_slot};

@@ -9,16 +9,24 @@ use core::sync::atomic::{AtomicU32, compiler_fence};
 
 use spec::buffer::{Region, SlotLayout, pack_range};
 
-use super::layout::APPEND_ROOM;
-use crate::sys::observable_step;
+use super::layout::{APPEND_ROOM, slot_layout};
+use super::slot::Slot;
+use crate::sys::{self, observable_step};
 
-/// After how many bytes of a ring, at most, the clock is checked, as it is after each write of a buffer.
+/// After how many bytes of a ring, at most, the clock is checked, as it is after each write of a buffer; and whence on the kernel reads ahead.
 const CHECK_INTERVAL: u32 = 64 * 1024;
 
 /// Whether the clock is to be checked after [`give_up_oldest`].
 pub fn is_check_point(region: &Region) -> bool {
     // The start of the oldest record stays at 0 until the ring wraps.
     region.write_position.load(Relaxed) as u32 & (CHECK_INTERVAL - 1) == 0
+}
+
+/// Lets the kernel prepare many pages of a ring at a time, from when it has so much text: a process that ends soon needs few of them.
+pub fn read_ahead(slot: Slot, depth: usize) {
+    if depth == 0 && slot.end_of(depth).load(Relaxed) / CHECK_INTERVAL == 1 {
+        sys::read_ahead(slot.base.as_ptr(), slot_layout().slot_size());
+    }
 }
 
 /// Gives up the oldest records of region `depth` if its owner, who calls this, has no room for more, and sets the next

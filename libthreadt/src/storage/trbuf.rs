@@ -22,19 +22,19 @@ use crate::config::CONFIG;
 use crate::control;
 use crate::process_state::{PROCESS, WorkingProcess, of_generation};
 use crate::sys::{self, BlockedSignals, Errno, Fd, Result};
-use crate::trace_dir::{SPARE_SLOTS, directory};
+use crate::trace_dir::{can_be_spare, directory, first_slots};
 
 /// Makes `fd`, a new and empty file or a spare one, this process's trbuf of this generation; the first one with slots for its
 /// first threads. `ECHILD` in a child of `process` that returns into this.
 #[inline(never)]
 pub fn make(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProcess) -> Result {
     set_slot_layout(owner.layout);
-    let slots = if generation != 0 || slot_layout().is_ring() { 0 } else { SPARE_SLOTS as usize };
+    let slots = if generation != 0 { 0 } else { first_slots(slot_layout()) as usize };
     let size = SLOTS_OFFSET + slots * slot_layout().slot_size();
     // A spare one has been reserved as far as this by who made it.
     let is_reserved = fd.stat().is_ok_and(|stat| stat.st_size as usize >= size);
     let reserved = if is_reserved { Ok(()) } else { fd.reserve(0, size as u64) };
-    let (header, in_file, slots) = match reserved.and_then(|()| fd.map(0, size, true)) {
+    let (header, in_file, slots) = match reserved.and_then(|()| fd.map(0, size)) {
         Ok(header) => (header, true, slots),
         // The host has closed it: this is tried again with another one.
         Err(Errno(libc::EBADF)) => return Err(Errno(libc::EBADF)),
@@ -89,7 +89,7 @@ pub unsafe fn make_in_spare(base: NonNull<u8>, slots: usize, owner: &Owner) -> R
 /// Maps the header of a trbuf without slots, and returns whether it is the file's.
 fn map_header(fd: &Fd) -> Result<(*mut u8, bool)> {
     if fd.reserve(0, SLOTS_OFFSET as u64).is_ok() {
-        return Ok((fd.map(0, SLOTS_OFFSET, true)?, true));
+        return Ok((fd.map(0, SLOTS_OFFSET)?, true));
     }
     PROCESS.anonymous.store(1, Relaxed);
     Ok((sys::map_anonymous(SLOTS_OFFSET)?, false))
@@ -147,7 +147,7 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProc
     let size = stat.st_size as u64;
     let has_holes = (stat.st_blocks as u64).saturating_mul(512) < size;
     let has_slots = size > SLOTS_OFFSET as u64;
-    let (header, in_file) = if has_slots { (fd.map(0, SLOTS_OFFSET, true)?, true) } else { map_header(fd)? };
+    let (header, in_file) = if has_slots { (fd.map(0, SLOTS_OFFSET)?, true) } else { map_header(fd)? };
     process.check()?;
     if in_file {
         // SAFETY: mapped above, for good.
@@ -170,7 +170,7 @@ pub fn take_over(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProc
     let mut complete = true;
     if slots != 0 {
         let length = slots as usize * layout.slot_size();
-        let first = map_slots(fd, SLOTS_OFFSET as u64, length)?;
+        let first = fd.map(SLOTS_OFFSET as u64, length)?;
         process.check()?;
         let base = NonNull::new(first).ok_or(Errno(libc::ENOMEM))?;
         // SAFETY: the mapping of a trbuf's slots.
@@ -344,8 +344,8 @@ pub fn blank(process: WorkingProcess, rest: Rest) -> bool {
     let Some(own) = thread_local::current() else { return false };
     let (header, mut used) = (HEADERS[0].load(Relaxed), 0);
     for_each_slot(|slot| used += u32::from(slot.state.load(Relaxed) != 0));
-    let is_spare = used == 1 && PROCESS.slots[0].load(Relaxed) == SPARE_SLOTS && !slot_layout().is_ring();
-    if !is_spare || PROCESS.anonymous.load(Relaxed) != 0 {
+    let has_first_slots = PROCESS.slots[0].load(Relaxed) == first_slots(slot_layout());
+    if !(used == 1 && has_first_slots && can_be_spare(slot_layout())) || PROCESS.anonymous.load(Relaxed) != 0 {
         return false;
     }
     let is_last = rest == Rest::Nothing && sys::is_alone_in_memory() && block_signals_for_good();
@@ -379,9 +379,4 @@ pub fn blank(process: WorkingProcess, rest: Rest) -> bool {
 fn block_signals_for_good() -> bool {
     // OBSERVABLE: a signal that comes now finds the process as one that has ended.
     BlockedSignals::new().map(core::mem::forget).is_some()
-}
-
-/// Maps slots. The pages of a buffer may never be touched, those of a ring soon are.
-pub fn map_slots(fd: &Fd, at: u64, length: usize) -> Result<*mut u8> {
-    fd.map(at, length, !slot_layout().is_ring())
 }

@@ -302,16 +302,14 @@ impl Fd {
         uninterrupted(|| unsafe { call(libc::SYS_fallocate, arguments) }).map(drop)
     }
 
-    /// Maps `length` bytes from `at` on, shared. Where only single pages will be touched, the kernel does not read ahead.
-    pub fn map(&self, at: u64, length: usize, sparse: bool) -> Result<*mut u8> {
+    /// Maps `length` bytes from `at` on, shared. The kernel prepares single pages, those that are touched ([`super::read_ahead`]).
+    pub fn map(&self, at: u64, length: usize) -> Result<*mut u8> {
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
         let arguments = [0, length, protection, libc::MAP_SHARED as usize, self.for_call(), at as usize];
         // SAFETY: the kernel chooses a free range, and the advice changes no contents.
         unsafe {
             let address = call(libc::SYS_mmap, arguments)?;
-            if sparse {
-                let _ = call(libc::SYS_madvise, [address, length, libc::MADV_RANDOM as usize]);
-            }
+            let _ = call(libc::SYS_madvise, [address, length, libc::MADV_RANDOM as usize]);
             Ok(address as *mut u8)
         }
     }

@@ -79,6 +79,12 @@ pub unsafe fn reserve_pages(address: *mut u8, length: usize) -> Result {
     Ok(())
 }
 
+/// Lets the kernel prepare many pages at a time where one of these is touched first, of a file that [`super::Fd::map`] has mapped.
+pub fn read_ahead(address: *mut u8, length: usize) {
+    // SAFETY: the advice changes no contents.
+    let _ = unsafe { call(libc::SYS_madvise, [address as usize, length, libc::MADV_NORMAL as usize]) };
+}
+
 /// Makes a hole of complete pages of a file's shared mapping, which are zeros then. It fails where the file system has no holes.
 ///
 /// # Safety

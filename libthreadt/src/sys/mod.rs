@@ -65,8 +65,8 @@ pub use left_work::LeftWork;
 pub use mapping_query::executable_size;
 pub use memory::{
     IMPOSSIBLE_HOW, PAGE, SET_SIZE, barrier, copied_words, has_bytes, has_bytes_alone, is_readable, is_resident,
-    map_anonymous, map_for_process, register_barrier, remove_pages, replace_by_private, reserve_pages, touch, unmap,
-    wipe_on_fork,
+    map_anonymous, map_for_process, read_ahead, register_barrier, remove_pages, replace_by_private, reserve_pages,
+    touch, unmap, wipe_on_fork,
 };
 pub use once::{Once, Reentry, SetOnce};
 pub use open::{

@@ -124,8 +124,7 @@ fn make_next(
             Err(Errno(libc::EEXIST)) => continue,
             Err(_) => return None,
         };
-        let mapped =
-            fd.reserve(0, PAGE as u64).and_then(|()| fd.truncate(size as u64)).and_then(|()| fd.map(0, size, true));
+        let mapped = fd.reserve(0, PAGE as u64).and_then(|()| fd.truncate(size as u64)).and_then(|()| fd.map(0, size));
         return match mapped {
             Ok(base) => Some((base, number)),
             Err(_) => {

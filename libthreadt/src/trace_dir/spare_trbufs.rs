@@ -11,17 +11,31 @@
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use spec::buffer::{Header, SLOTS_OFFSET, SlotLayout};
+use spec::buffer::{Header, SlotLayout};
 use spec::names::{FileName, PROCESS_MASK, SPARES};
 
 use super::directory::{self, Scratch};
+use crate::config::CONFIG;
 use crate::process_state::{self, WorkingProcess};
 use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{self, Fd, FileIdentity, seccomp, thread_exists};
 
-/// Slots of a trbuf that can be left to another process: those that are mapped for the first thread.
-pub const SPARE_SLOTS: u32 = 2;
-const SIZE: u64 = (SLOTS_OFFSET + SPARE_SLOTS as usize * SlotLayout::BUFFERS.slot_size()) as u64;
+/// Slots of a new trbuf, for the process's first threads. One that has no more can be left to another process.
+pub fn first_slots(layout: SlotLayout) -> u32 {
+    if layout.is_ring() { 1 } else { 2 }
+}
+
+fn first_size(layout: SlotLayout) -> u64 {
+    layout.slot_offset(first_slots(layout).into())
+}
+
+/// Of larger ones too much of the disk would be used.
+const SIZE_MAX: u64 = 5 << 20;
+
+/// Whether a trbuf of this layout can be left to another process.
+pub fn can_be_spare(layout: SlotLayout) -> bool {
+    first_size(layout) <= SIZE_MAX
+}
 
 /// The process that keeps the spare trbufs; 0 until this process or one that it was forked from has made its files.
 #[unsafe(link_section = "inherited")]
@@ -87,7 +101,7 @@ fn spare_path<'a>(buffer: &'a mut [u8; PATH_MAX], directory: &[u8], number: u8) 
 
 /// Gives a spare trbuf the name `own`; `None` if there is none, or the name is taken. `buffer` is overwritten.
 pub(super) fn take(own: &CStr, buffer: &mut [u8; PATH_MAX], process: WorkingProcess) -> Option<(Fd, FileIdentity)> {
-    if KEEPER.load(Relaxed) == process_state::id() {
+    if KEEPER.load(Relaxed) == process_state::id() || !can_be_spare(CONFIG.get().layout) {
         return None;
     }
     (0..SPARES).find_map(|number| take_from(spare_path(buffer, directory::path(), number), own, process))
@@ -113,7 +127,9 @@ fn take_from(spare: &CStr, own: &CStr, process: WorkingProcess) -> Option<(Fd, F
 fn open_blank(path: &CStr) -> Option<(Fd, FileIdentity)> {
     let (fd, identity, size) = Fd::open_trusted(path, libc::O_RDWR).ok()?;
     let mut header = [1; size_of::<Header>()];
-    let is_blank = size == SIZE && fd.read_at(&mut header, 0).is_ok() && header.iter().all(|&byte| byte == 0);
+    let is_blank = size == first_size(CONFIG.get().layout)
+        && fd.read_at(&mut header, 0).is_ok()
+        && header.iter().all(|&byte| byte == 0);
     is_blank.then_some((fd, identity))
 }
 
@@ -161,7 +177,7 @@ mod tests {
         let scene = || {
             let directory = Arc::new(tempfile::tempdir().unwrap());
             for name in ["spare", "other"] {
-                File::create(directory.path().join(name)).unwrap().set_len(SIZE).unwrap();
+                File::create(directory.path().join(name)).unwrap().set_len(first_size(SlotLayout::BUFFERS)).unwrap();
             }
             let child = |own: &'static str, left: Option<&'static str>| -> Actor {
                 let directory = directory.clone();

@@ -112,6 +112,10 @@ int main(int argc, char **argv) {
         CHECK(wait_for(start_child(50, BY_UNDERSCORE_EXIT)) == 0);
         CHECK(wait_for(start_child(2, BY_KILL)) == SIGKILL);
         CHECK(wait_for(start_child(3, BY_UNDERSCORE_EXIT)) == 0);
+    } else if (!strcmp(mode, "overwritten")) {
+        CHECK(wait_for(start_child(2000, BY_UNDERSCORE_EXIT)) == 0);
+        CHECK(wait_for(start_child(1000, BY_KILL)) == SIGKILL);
+        CHECK(wait_for(start_child(3, BY_UNDERSCORE_EXIT)) == 0);
     } else if (!strcmp(mode, "orphaned")) {
         CHECK(wait_for(start_child(5, BY_UNDERSCORE_EXIT)) == 0);
         kill(getpid(), SIGKILL);
