@@ -101,7 +101,8 @@ fn a_number_that_the_program_takes_before_is_its_own() {
 /// Where one thread waits in vain for another one, neither's file gets the number of a closed standard descriptor when the other is done.
 #[test]
 fn openers_that_have_waited_in_vain_leave_standard_numbers_taken() {
-    for (stops, way) in (0..20).step_by(3).flat_map(|stops| [(stops, "first"), (stops, "second")]) {
+    let ways = (0..20).step_by(3).flat_map(|stops| [(stops, "first", 2), (stops, "second", 2)]);
+    for (stops, way, threads) in ways.chain([(0, "closing", 2), (0, "many", 8)]) {
         let test = TestDirectory::new("overlapping-openers");
         let run = test.traced(Program::c("hostile/overlapping_openers.c")).args([stops.to_string().as_str(), way]);
         let output = run.env("THR_TRACE_EVENTS", "sema").env("THR_TRACE_BUF", "1").run();
@@ -109,7 +110,7 @@ fn openers_that_have_waited_in_vain_leave_standard_numbers_taken() {
             return;
         }
         assert_eq!(output.success().stdout_text(), "", "{stops} stops, {way}");
-        assert_eq!(test.merged().of("sema_post").len(), 4);
+        assert_eq!(test.merged().of("sema_post").len(), 2 * threads);
     }
 }
 

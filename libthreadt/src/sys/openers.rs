@@ -4,9 +4,8 @@
 //! hang in a file system, or be stopped by a debugger. Then whoever is done last closes what all of them have left. Either an opener
 //! finds that somebody is closing, and waits until that is done, or who wants to close finds the opener, and leaves it to that one.
 
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::fence;
+use core::sync::atomic::{AtomicU8, AtomicU64, fence};
 
 use super::hold::{Hold, Holder};
 use super::signals::BlockedSignals;
@@ -25,10 +24,12 @@ pub struct Opener {
     waited_for_in_vain: AtomicU64,
 }
 
-/// The first is the turn.
-static OPENERS: [Opener; 4] = [const { Opener { hold: Hold::new(), waited_for_in_vain: AtomicU64::new(0) } }; 4];
+/// The first is the turn. A stopped file system may keep many.
+static OPENERS: [Opener; 32] = [const { Opener { hold: Hold::new(), waited_for_in_vain: AtomicU64::new(0) } }; 32];
 /// The right to close what openers have left.
 static CLOSING: Hold = Hold::new();
+/// What that is; 0 if there is nothing.
+static LEFT: AtomicU8 = AtomicU8::new(0);
 
 impl Opener {
     /// Takes it, and says whether the one that had it has left it by a jump, or is gone; `None` if another thread has it.
@@ -53,12 +54,10 @@ impl Opener {
 
     /// Gives it up. Before, `close` closes what all openers have left, unless there are others.
     #[inline(always)]
-    pub fn leave(&self, lwp: u32, close: impl FnOnce()) {
+    pub fn leave(&self, lwp: u32, close: impl Fn(u8)) {
         let may_close = wait_for(|| CLOSING.take());
-        // ORDERING: see `enter`.
-        fence(SeqCst);
-        if may_close && !OPENERS.iter().any(|other| !core::ptr::eq(self, other) && other.is_used(lwp)) {
-            close();
+        if may_close {
+            close_left_unless(|| is_any_used(lwp, Some(self)), &close);
         }
         if self.waited_for_in_vain.load(Relaxed) != 0 {
             // Its next turn from the same place of the stack has the same word.
@@ -69,13 +68,45 @@ impl Opener {
         if may_close {
             CLOSING.release();
         }
+        // Who has waited in vain for the end of the closing leaves it to whoever is seen to be done last.
+        while has_left() && !is_any_used(lwp, None) && CLOSING.take() {
+            close_left_unless(|| is_any_used(lwp, None), &close);
+            CLOSING.release();
+        }
     }
 }
 
+/// Whether there is another opener than `own`.
+fn is_any_used(lwp: u32, own: Option<&Opener>) -> bool {
+    OPENERS.iter().any(|opener| own.is_none_or(|own| !core::ptr::eq(own, opener)) && opener.is_used(lwp))
+}
+
+/// Closes what openers have left, unless there are others who will do that. The caller has [`CLOSING`].
+fn close_left_unless(is_any_used: impl Fn() -> bool, close: impl Fn(u8)) {
+    // ORDERING: see `enter`.
+    fence(SeqCst);
+    if has_left() && !is_any_used() {
+        close(LEFT.swap(0, SeqCst));
+    }
+}
+
+/// Notes what is to be closed when no thread is an opener any more. The caller is one, or its leaving follows.
+pub fn note_left(left: u8) {
+    if left != 0 {
+        LEFT.fetch_or(left, SeqCst);
+    }
+}
+
+fn has_left() -> bool {
+    // ORDERING: SeqCst, as `note_left`, after which its caller gives up its opener, and `Opener::leave`, where that comes before.
+    fence(SeqCst);
+    LEFT.load(SeqCst) != 0
+}
+
 /// Makes the thread `lwp`, the calling one, an opener; also the signals that wait until it is none. `None` in a handler that has interrupted
-/// it while it was one, and where too many have waited in vain. Calls `note_left` if somebody has left without closing.
+/// it while it was one, and where too many have waited in vain. `unknown` is left where somebody has left without closing.
 #[inline(always)]
-pub fn enter(lwp: u32, note_left: impl FnOnce()) -> (Option<&'static Opener>, Option<BlockedSignals>) {
+pub fn enter(lwp: u32, unknown: u8) -> (Option<&'static Opener>, Option<BlockedSignals>) {
     let [turn, others @ ..] = &OPENERS;
     for tries_left in (0..PATIENCE).rev() {
         // Anew each time: they come meanwhile if this has to wait.
@@ -92,7 +123,7 @@ pub fn enter(lwp: u32, note_left: impl FnOnce()) -> (Option<&'static Opener>, Op
         }
         if let Some((opener, is_left)) = taken {
             if is_left {
-                note_left();
+                note_left(unknown);
             }
             // ORDERING: SeqCst between the taking of the opener and the look at `CLOSING`, here, and between the taking of `CLOSING` and the
             // look at the openers, there: one of two threads sees the other.
@@ -143,18 +174,21 @@ pub fn give_up_waiting() {
     OPENERS.iter().for_each(Opener::give_up_waiting);
 }
 
-/// Ends what the thread `lwp`, the calling one, has left by a jump; `is_left` says of what it holds whether it has left it. `close` closes
-/// what is left of all openers, as in [`Opener::leave`].
-pub fn leave_abandoned(lwp: u32, is_left: impl Fn(Holder) -> bool, close: impl Fn()) {
+/// Ends what the thread `lwp`, the calling one, has left by a jump; `is_left` says of what it holds whether it has left it. Then `unknown`
+/// is left, and `close` closes what is left of all openers, as in [`Opener::leave`].
+pub fn leave_abandoned(lwp: u32, is_left: impl Fn(Holder) -> bool, unknown: u8, close: impl Fn(u8)) {
     let is_abandoned = |hold: &Hold| hold.holder().is_some_and(&is_left);
     if is_abandoned(&CLOSING) {
         CLOSING.release();
     }
-    OPENERS.iter().filter(|opener| is_abandoned(&opener.hold)).for_each(|opener| opener.leave(lwp, &close));
+    for opener in OPENERS.iter().filter(|opener| is_abandoned(&opener.hold)) {
+        note_left(unknown);
+        opener.leave(lwp, &close);
+    }
 }
 
 /// In a forked child: forgets all but those that a handler has interrupted which has forked, as `is_live` says: they are the thread's that
-/// is `new_lwp` now. Whether there is such a one.
+/// is `new_lwp` now. Whether there is such a one; else nothing is left.
 pub fn forget_inherited(is_live: impl Fn(Holder) -> bool, new_lwp: u32) -> bool {
     for (hold, holder) in holds().filter_map(|hold| Some((hold, hold.holder()?))) {
         if is_live(holder) {
@@ -163,5 +197,10 @@ pub fn forget_inherited(is_live: impl Fn(Holder) -> bool, new_lwp: u32) -> bool 
             hold.release();
         }
     }
-    contain(new_lwp)
+    let is_any = contain(new_lwp);
+    // What is so already is not written to: the kernel would copy its page.
+    if !is_any && has_left() {
+        LEFT.store(0, Relaxed);
+    }
+    is_any
 }

@@ -14,7 +14,7 @@
 
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 
 use super::call::{Errno, call};
 use super::descriptor::{close, control, open_numbers, stat};
@@ -33,9 +33,7 @@ const ALL: u8 = (1 << STANDARD) - 1;
 static CLOSINGS: AtomicU32 = AtomicU32::new(1);
 /// What [`CLOSINGS`] was when all three were open last; 0 if that is not known.
 static OPEN_AT: AtomicU32 = AtomicU32::new(0);
-/// What the last opener closes: a bit for each placeholder that has got its number, and [`UNKNOWN`].
-static LEFT: AtomicU8 = AtomicU8::new(0);
-/// Somebody has left by a jump, or is gone, and may have placed what is not known.
+/// Left for the last opener, beside a bit for each number: somebody has left by a jump, or is gone, and may have placed what is not known.
 const UNKNOWN: u8 = 1 << STANDARD;
 /// There have been placeholders, in this process or in one that it was forked from.
 static HAS_PLACED: AtomicBool = AtomicBool::new(false);
@@ -86,7 +84,7 @@ fn is_uncertain() -> bool {
 #[cold]
 #[inline(never)]
 fn open_with_placeholders<T>(lwp: u32, closings: u32, open: impl FnOnce() -> T) -> T {
-    let (opener, blocked) = openers::enter(lwp, || note_left(UNKNOWN));
+    let (opener, blocked) = openers::enter(lwp, UNKNOWN);
     let placed = place();
     if placed == 0 && opener.is_some() && !is_uncertain() && !(0..STANDARD).any(is_placeholder) {
         OPEN_AT.store(closings, Relaxed);
@@ -94,31 +92,21 @@ fn open_with_placeholders<T>(lwp: u32, closings: u32, open: impl FnOnce() -> T) 
     let opened = open();
     match opener {
         Some(opener) if !is_uncertain() => {
-            note_left(placed);
+            openers::note_left(placed);
             opener.leave(lwp, close_left);
         }
         // Others may have another table of descriptors, or need what the interrupted thread has placed.
         _ => {
             remove(placed);
-            opener.inspect(|opener| opener.leave(lwp, || ()));
+            opener.inspect(|opener| opener.leave(lwp, close_left));
         }
     }
     drop(blocked);
     opened
 }
 
-fn note_left(left: u8) {
-    if left != 0 {
-        LEFT.fetch_or(left, Relaxed);
-    }
-}
-
 /// Closes what openers have left. The caller must be the last of them.
-fn close_left() {
-    let left = LEFT.load(Relaxed);
-    if left != 0 {
-        LEFT.store(0, Relaxed);
-    }
+fn close_left(left: u8) {
     if left & UNKNOWN == 0 { remove(left) } else { remove_left() }
 }
 
@@ -204,10 +192,7 @@ fn identity(stat: &libc::stat) -> [u64; 2] {
 
 /// Closes what this thread, `lwp`, has left by a jump; `is_left` says whether it has left what it holds.
 pub fn close_abandoned(lwp: u32, is_left: impl Fn(Holder) -> bool) {
-    openers::leave_abandoned(lwp, is_left, || {
-        note_left(UNKNOWN);
-        close_left();
-    });
+    openers::leave_abandoned(lwp, is_left, UNKNOWN, close_left);
 }
 
 /// In a forked child: closes what the parent's other threads had placed, if the table `is_own`. Where a signal handler forked
@@ -215,11 +200,8 @@ pub fn close_abandoned(lwp: u32, is_left: impl Fn(Holder) -> bool) {
 pub fn forget_inherited(is_live: impl Fn(Holder) -> bool, new_lwp: u32, is_own: bool) {
     let is_interrupted = openers::forget_inherited(is_live, new_lwp);
     // The kernel copies the table of descriptors a little before the memory: they may have been closed in between.
-    if !is_interrupted && HAS_PLACED.load(Relaxed) {
-        LEFT.store(0, Relaxed);
-        if is_own {
-            remove_left();
-        }
+    if !is_interrupted && is_own && HAS_PLACED.load(Relaxed) {
+        remove_left();
     }
 }
 

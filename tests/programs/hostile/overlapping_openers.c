@@ -2,9 +2,11 @@
 // debugger, the second one waits for it in vain: `overlapping_openers STOPS WAY`.
 //
 // The first one is stopped at so many beginnings and ends of system calls after it has seen that a number is free, but at the latest when
-// it has opened its file. The second one goes on until it is about to open one. Then one goes on to its end, and then the other one: WAY is
-// `first`; or `second`: then the first one goes on before until it is about to open its file. Ends with 1 if one of the three numbers has
-// led to something but a directory at the end of a system call, or is open in the end; with 77 where no thread may be stopped.
+// it has opened its file. The second one goes on until it is about to open one. Then one goes on to its end, and then the other one. WAY:
+// `first`; `second`: before, the first one goes on until it is about to open its file; `closing`: the first one is stopped when it has
+// given a number back, whatever STOPS is, and the second one ends before; `many`: there are eight, all of them stopped when they are about
+// to open their files. Ends with 1 if one of the three numbers has led to something but a directory at the end of a system call, or is open
+// in the end, before another file is opened; with 77 where no thread may be stopped.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -15,29 +17,38 @@
 
 #include "stopped_threads.h"
 
+enum { RUN, HAVE_POSTED, ARE_CHECKED };
+
+static long count = 2;
+static sem_t semaphore;
+
 static void *record(void *index) {
     post();
     be_thread((int)(long)index);
-    post();
+    // One recorded call.
+    CHECK(sem_post(&semaphore) == 0);
+    wait_until(ARE_CHECKED);
     return index;
 }
 
 static void run(void) {
-    pthread_t threads[2];
+    pthread_t threads[8];
+    CHECK(sem_init(&semaphore, 0, 0) == 0);
     for (int fd = 0; fd < 3; fd++)
         close(fd);
-    for (long i = 0; i < 2; i++)
+    for (long i = 0; i < count; i++)
         CHECK(pthread_create(&threads[i], NULL, record, (void *)i) == 0);
-    for (int i = 0; i < 2; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+    wait_until(HAVE_POSTED);
     for (int fd = 0; fd < 3; fd++)
         CHECK(fcntl(fd, F_GETFD) < 0);
+    begin_step(ARE_CHECKED);
+    for (int i = 0; i < count; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
     _exit(0);
 }
 
-static int go_on_and_check(pid_t thread, struct user_regs_struct *registers) {
-    if (!go_on(thread, registers))
-        return 0;
+static void go_on_and_check(pid_t thread, struct user_regs_struct *registers) {
+    CHECK(go_on(thread, registers));
     for (int fd = 0; fd < 3; fd++) {
         char path[64], target[300] = "";
         snprintf(path, sizeof path, "/proc/%d/fd/%d", process, fd);
@@ -46,7 +57,11 @@ static int go_on_and_check(pid_t thread, struct user_regs_struct *registers) {
             exit(1);
         }
     }
-    return 1;
+}
+
+static void check_until(pid_t thread, struct user_regs_struct *registers, int (*is_wanted)(const struct user_regs_struct *)) {
+    while (!is_wanted(registers))
+        go_on_and_check(thread, registers);
 }
 
 static int is_at_opening(const struct user_regs_struct *registers) {
@@ -61,22 +76,40 @@ static int has_opened(const struct user_regs_struct *registers) {
     return is_at_opening(registers) && (long long)registers->rax >= 0;
 }
 
+static int has_given_back(const struct user_regs_struct *registers) {
+    return registers->orig_rax == SYS_close && registers->rdi < 3 && registers->rax == 0;
+}
+
+static int has_posted(const struct user_regs_struct *registers) {
+    return registers->orig_rax == SYS_sched_yield;
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 3);
-    int second = strcmp(argv[2], "second") == 0;
+    const char *way = argv[2];
+    int second = strcmp(way, "second") == 0, closing = strcmp(way, "closing") == 0, many = strcmp(way, "many") == 0;
+    if (many)
+        count = 8;
     begin_process(run);
-    pid_t threads[2] = {take_thread(0), take_thread(1)};
+    pid_t threads[8];
+    struct user_regs_struct registers[8] = {0};
+    for (int i = 0; i < count; i++)
+        threads[i] = take_thread(i);
     run_until(threads[0], has_seen_free);
-    struct user_regs_struct registers = {0}, others;
-    for (int stops = 0; stops < atoi(argv[1]) && !has_opened(&registers); stops++)
-        CHECK(go_on_and_check(threads[0], &registers));
-    do
-        CHECK(go_on_and_check(threads[1], &others));
-    while (!begins_to_open(&others));
-    while (second && !is_at_opening(&registers))
-        CHECK(go_on_and_check(threads[0], &registers));
-    for (int i = 0; i < 2; i++)
-        while (go_on_and_check(threads[second ^ i], &registers))
-            ;
+    for (int stops = 0; stops < atoi(argv[1]) && !has_opened(&registers[0]); stops++)
+        go_on_and_check(threads[0], &registers[0]);
+    if (second)
+        check_until(threads[1], &registers[1], begins_to_open);
+    if (second || many)
+        check_until(threads[0], &registers[0], is_at_opening);
+    if (closing)
+        check_until(threads[0], &registers[0], has_given_back);
+    for (int i = 1; i < count; i++)
+        check_until(threads[i], &registers[i], closing ? has_posted : begins_to_open);
+    for (int i = 0; i < count; i++)
+        check_until(threads[i ^ second], &registers[i ^ second], has_posted);
+    begin_step(HAVE_POSTED);
+    for (int i = 0; i < count; i++)
+        leave_thread(threads[i]);
     return end_of_process();
 }

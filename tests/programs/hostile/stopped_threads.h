@@ -13,7 +13,7 @@
 #include "interrupt.h"
 
 struct shared {
-    atomic_int step, threads[2];
+    atomic_int step, threads[8];
 };
 // Of the process and its parent.
 static struct shared *shared;
