@@ -26,6 +26,9 @@ use super::path;
 
 /// How many standard descriptors there are.
 const STANDARD: c_int = 3;
+/// How often it is asked which are free, until none is: while one is taken libc may close a lower one, whose number the placeholder gets. A
+/// program may do that all the time.
+const PASSES_MAX: u32 = 4;
 /// A bit for each.
 const ALL: u8 = (1 << STANDARD) - 1;
 
@@ -66,6 +69,11 @@ pub fn note_closing() {
 pub fn while_taken<T>(lwp: u32, open: impl FnOnce() -> T) -> T {
     let closings = CLOSINGS.load(SeqCst);
     if are_open(closings) { open() } else { open_with_placeholders(lwp, closings, open) }
+}
+
+/// Whether one may be closed, so that a file that is being opened may have its number for a moment.
+pub fn may_be_closed() -> bool {
+    is_uncertain() || OPEN_AT.load(Relaxed) != CLOSINGS.load(Relaxed)
 }
 
 /// Whether all three are open. [`CLOSINGS`] was `closings` before.
@@ -112,33 +120,45 @@ fn close_left(left: u8) {
 
 /// Takes what is free of the numbers; returns a bit for each.
 fn place() -> u8 {
-    let mut free = (0..STANDARD).filter(|number| is_free(*number)).peekable();
-    if free.peek().is_none() {
-        return 0;
+    let (mut placed, mut has_begun) = (0, false);
+    for _ in 0..PASSES_MAX {
+        let mut has_opened = false;
+        for _ in (0..STANDARD).filter(|number| is_free(*number)) {
+            if !has_begun {
+                // Before: a child that has one in its table of descriptors has these, too.
+                HAS_PLACED.store(true, Relaxed);
+                note_root();
+                PLACERS.fetch_add(1, Relaxed);
+                has_begun = true;
+            }
+            let opened = place_one();
+            placed |= opened.unwrap_or(0);
+            has_opened |= opened.is_some();
+        }
+        if !has_opened {
+            break;
+        }
     }
-    // Before: a child that has one in its table of descriptors has these, too.
-    HAS_PLACED.store(true, Relaxed);
-    note_root();
-    PLACERS.fetch_add(1, Relaxed);
-    let placed = free.fold(0, |placed, _| placed | place_one());
-    // Somebody may have taken this thread for one that has left by a jump.
-    let _ = PLACERS.fetch_update(Relaxed, Relaxed, |placers| placers.checked_sub(1));
+    if has_begun {
+        // Somebody may have taken this thread for one that has left by a jump.
+        let _ = PLACERS.fetch_update(Relaxed, Relaxed, |placers| placers.checked_sub(1));
+    }
     placed
 }
 
-/// Takes the lowest free number; returns its bit, or 0 if the host was faster.
-fn place_one() -> u8 {
+/// Takes the lowest free number; returns its bit, or 0 if the host was faster; `None` if nothing can be opened.
+fn place_one() -> Option<u8> {
     let flags = (MARK | libc::O_CLOEXEC) as usize;
     // SAFETY: the path is NUL-terminated.
     let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, ROOT_PATH.as_ptr() as usize, flags]) };
-    let Ok(number) = opened.map(|number| number as c_int) else { return 0 };
+    let number = opened.ok()? as c_int;
     opened_before::add_number(number);
     if is_standard(number) {
-        return 1 << number;
+        return Some(1 << number);
     }
     MISPLACED.store(number, Relaxed);
     close_misplaced();
-    0
+    Some(0)
 }
 
 /// Notes where placeholders lead. A program may change its root directory.

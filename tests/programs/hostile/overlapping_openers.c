@@ -1,12 +1,13 @@
-// Two threads that each make a recorded call while the standard descriptors are closed; where the first one is stopped in it, as by a
-// debugger, the second one waits for it in vain: `overlapping_openers STOPS WAY`.
+// Two threads that each make a recorded call while the standard descriptors are closed; the first one is stopped in it, as by a debugger,
+// and the second one waits for it in vain: `overlapping_openers STOPS WAY`.
 //
 // The first one is stopped at so many beginnings and ends of system calls after it has seen that a number is free, but at the latest when
 // it has opened its file. The second one goes on until it is about to open one. Then one goes on to its end, and then the other one. WAY:
 // `first`; `second`: before, the first one goes on until it is about to open its file; `closing`: the first one is stopped when it has
 // given a number back, whatever STOPS is, and the second one ends before; `many`: there are eight, all of them stopped when they are about
-// to open their files. Ends with 1 if one of the three numbers has led to something but a directory at the end of a system call, or is open
-// in the end, before another file is opened; with 77 where no thread may be stopped.
+// to open their files; `libc`: there is one, and the program has a file by the number 0, as within libc, until the thread has seen it.
+// Ends with 1 if one of the three numbers has led to something but a directory at the end of a system call, or is open in the end, before
+// another file is opened; with 77 where no thread may be stopped.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,10 +18,21 @@
 
 #include "stopped_threads.h"
 
-enum { RUN, HAVE_POSTED, ARE_CHECKED };
+enum { RUN, HAS_OPENED, IS_SEEN, HAS_CLOSED, HAVE_POSTED, ARE_CHECKED };
 
 static long count = 2;
+static int has_own;
 static sem_t semaphore;
+
+// A system call that no hook sees.
+static long by_instruction(long number, long first, long second, long third) {
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(first), "S"(second), "d"(third)
+                     : "rcx", "r11", "memory");
+    return result;
+}
 
 static void *record(void *index) {
     post();
@@ -38,6 +50,13 @@ static void run(void) {
         close(fd);
     for (long i = 0; i < count; i++)
         CHECK(pthread_create(&threads[i], NULL, record, (void *)i) == 0);
+    if (has_own) {
+        CHECK(by_instruction(SYS_open, (long)"/dev/null", O_RDONLY, 0) == 0);
+        begin_step(HAS_OPENED);
+        wait_until(IS_SEEN);
+        CHECK(by_instruction(SYS_close, 0, 0, 0) == 0);
+        begin_step(HAS_CLOSED);
+    }
     wait_until(HAVE_POSTED);
     for (int fd = 0; fd < 3; fd++)
         CHECK(fcntl(fd, F_GETFD) < 0);
@@ -80,6 +99,10 @@ static int has_given_back(const struct user_regs_struct *registers) {
     return registers->orig_rax == SYS_close && registers->rdi < 3 && registers->rax == 0;
 }
 
+static int has_seen_taken(const struct user_regs_struct *registers) {
+    return registers->orig_rax == SYS_fcntl && registers->rdi == 0 && registers->rsi == F_GETFD && (long long)registers->rax >= 0;
+}
+
 static int has_posted(const struct user_regs_struct *registers) {
     return registers->orig_rax == SYS_sched_yield;
 }
@@ -88,14 +111,22 @@ int main(int argc, char **argv) {
     CHECK(argc == 3);
     const char *way = argv[2];
     int second = strcmp(way, "second") == 0, closing = strcmp(way, "closing") == 0, many = strcmp(way, "many") == 0;
-    if (many)
-        count = 8;
+    has_own = strcmp(way, "libc") == 0;
+    count = many ? 8 : has_own ? 1 : 2;
     begin_process(run);
     pid_t threads[8];
     struct user_regs_struct registers[8] = {0};
     for (int i = 0; i < count; i++)
         threads[i] = take_thread(i);
+    if (has_own) {
+        wait_until(HAS_OPENED);
+        run_until(threads[0], has_seen_taken);
+    }
     run_until(threads[0], has_seen_free);
+    if (has_own) {
+        begin_step(IS_SEEN);
+        wait_until(HAS_CLOSED);
+    }
     for (int stops = 0; stops < atoi(argv[1]) && !has_opened(&registers[0]); stops++)
         go_on_and_check(threads[0], &registers[0]);
     if (second)
