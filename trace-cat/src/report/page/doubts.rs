@@ -141,7 +141,7 @@ impl ReportView<'_> {
         } else if has(|end| matches!(end, ChainEnd::Left(..))) {
             "for one that may have left its wait by a jump"
         } else if has(|end| matches!(end, ChainEnd::MayBeWoken { .. })) {
-            "for one that waits, and that a running thread may wake"
+            "for one that waits, and that a thread which was running could wake"
         } else if has(|end| matches!(end, ChainEnd::Killed(_))) {
             "for one of another process, which may have been killed"
         } else if has(|end| matches!(end, ChainEnd::HandedOn(_))) {

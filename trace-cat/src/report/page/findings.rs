@@ -51,7 +51,7 @@ impl Document<'_> {
         let stuck = all().take(LIST_MAX).map(|stuck| {
             let (mut note, is_certain) = (chain_end_text(self.view, &stuck.end), stuck.end.is_certain());
             if !is_certain {
-                note.push("other threads run, which may wake it".to_owned());
+                note.push("other threads were running, and could wake it".to_owned());
             }
             json!({
                 "thread": self.lwp(stuck.thread),

@@ -107,7 +107,7 @@ pub fn missing_records(view: &ReportView) -> Vec<String> {
         let how = match end {
             ChainEnd::Cancelled(..) => "may leave that",
             ChainEnd::Left(..) => "made records since, maybe after a jump",
-            ChainEnd::MayBeWoken { .. } => "other threads run, which may wake it",
+            ChainEnd::MayBeWoken { .. } => "other threads were running, and could wake it",
             ChainEnd::Robust(_) => "then who waits gets it",
             ChainEnd::Killed(_) => "may have been killed, or run on",
             ChainEnd::HandedOn(_) => "another thread may unlock that",

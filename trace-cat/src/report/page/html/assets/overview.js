@@ -88,7 +88,7 @@ const MISSING = {
   left: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for made records within its wait, or left it by a jump`,
   robust: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for has ended, and the mutex may be robust`,
   unlocked: ({ thread }) => `whether ${threadLabel(thread)} is stuck: other threads may unlock what the one has taken that it waits for`,
-  waker: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for waits to be woken, and other threads run`,
+  waker: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for waits to be woken, and other threads were running`,
   killed: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for is another process's, which has no recorded end, and may have been killed`,
   ending: ({ thread }) => `whether ${threadLabel(thread)} is stuck: whom it waits for is ending, and may still run destructors`,
 };
