@@ -13,7 +13,7 @@ use super::layout::{APPEND_ROOM, slot_layout};
 use super::slot::Slot;
 use crate::sys::{self, observable_step};
 
-/// After how many bytes of a ring, at most, the clock is checked, as it is after each write of a buffer; and whence on the kernel reads ahead.
+/// After how many bytes of a ring, at most, the clock is checked, as it is after each write of a buffer. From there on the kernel reads ahead.
 const CHECK_INTERVAL: u32 = 64 * 1024;
 
 /// Whether the clock is to be checked after [`give_up_oldest`].

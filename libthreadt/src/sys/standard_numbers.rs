@@ -26,11 +26,11 @@ use super::path;
 
 /// How many standard descriptors there are.
 const STANDARD: c_int = 3;
+/// A bit for each.
+const ALL: u8 = (1 << STANDARD) - 1;
 /// How often it is asked which are free, until none is: while one is taken libc may close a lower one, whose number the placeholder gets. A
 /// program may do that all the time.
 const PASSES_MAX: u32 = 4;
-/// A bit for each.
-const ALL: u8 = (1 << STANDARD) - 1;
 
 /// Changes whenever one may have been closed.
 static CLOSINGS: AtomicU32 = AtomicU32::new(1);
