@@ -102,7 +102,7 @@ fn a_number_that_the_program_takes_before_is_its_own() {
 #[test]
 fn openers_that_have_waited_in_vain_leave_standard_numbers_taken() {
     let ways = (0..20).step_by(3).flat_map(|stops| [(stops, "first", 2), (stops, "second", 2)]);
-    for (stops, way, threads) in ways.chain([(0, "closing", 2), (0, "many", 8), (0, "libc", 1)]) {
+    for (stops, way, threads) in ways.chain([(0, "closing", 2), (0, "many", 8), (0, "libc", 1), (0, "dup2", 1)]) {
         let test = TestDirectory::new("overlapping-openers");
         let run = test.traced(Program::c("hostile/overlapping_openers.c")).args([stops.to_string().as_str(), way]);
         let output = run.env("THR_TRACE_EVENTS", "sema").env("THR_TRACE_BUF", "1").run();

@@ -27,7 +27,9 @@ pub fn change_file_size_limit(limit: u64, call_next: impl FnOnce() -> c_long) ->
 /// Gives the program the descriptor `number` by `call_next`, in such a way that it does not replace one of this library.
 /// `is_busy` says whether that failed because somebody was just opening a file with this number.
 pub fn replace_descriptor(number: c_int, call_next: impl Fn() -> c_long, is_busy: impl Fn(&c_long) -> bool) -> c_long {
-    change_descriptors(not_owned(number).then_some(Numbers::one(number)), call_next, is_busy)
+    // Of the standard ones also what looks like the program's: it may be held for a moment while a file is being opened.
+    let is_concerned = is_standard(number) || not_owned(number);
+    change_descriptors(is_concerned.then_some(Numbers::one(number)), call_next, is_busy)
 }
 
 /// Closes the descriptor `number` by `call_next`, unless it is one of this library: then the call fails as for any other that

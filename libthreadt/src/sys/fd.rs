@@ -95,12 +95,11 @@ impl Fd {
             opened_before::add_inode(inode);
         }
         // A jump behind the call would leave a number that nobody knows, of a file that nobody knows. Where that is known, others may be
-        // opening theirs, too, so that it takes long to find the number; in a program that leaves writes, signals wait each time. So they do
-        // where the file may get the number of a closed standard descriptor, in spite of all.
-        let must_block = inode == 0 || open_files::are_left() || standard_numbers::may_be_closed();
+        // opening theirs, too, so that it takes long to find the number; in a program that leaves writes, signals wait each time.
+        let must_block = inode == 0 || open_files::are_left();
         let blocked = if must_block { BlockedSignals::unless_others_get_them() } else { None };
         let note = host_numbers::without_announcement(lwp, || Note::begin(lwp, place, inode), Note::end);
-        let opened = standard_numbers::while_taken(lwp, || {
+        let (opened, blocked_until_moved) = standard_numbers::while_taken(lwp, || {
             let arguments = [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize];
             // SAFETY: the path is NUL-terminated.
             let number = uninterrupted(|| unsafe { call(libc::SYS_openat, arguments) })? as c_int;
@@ -123,6 +122,7 @@ impl Fd {
                 return fd.unless_replaced().and(Err(errno));
             }
         }
+        drop(blocked_until_moved);
         if inode == 0 {
             fd.note_inode();
         }

@@ -27,7 +27,7 @@ pub struct Opener {
 /// The first is the turn. A stopped file system may keep many.
 static OPENERS: [Opener; 32] = [const { Opener { hold: Hold::new(), waited_for_in_vain: AtomicU64::new(0) } }; 32];
 /// The right to close what openers have left.
-static CLOSING: Hold = Hold::new();
+static CLOSING: Opener = Opener { hold: Hold::new(), waited_for_in_vain: AtomicU64::new(0) };
 /// What that is; 0 if there is nothing.
 static LEFT: AtomicU8 = AtomicU8::new(0);
 
@@ -55,24 +55,28 @@ impl Opener {
     /// Gives it up. Before, `close` closes what all openers have left, unless there are others.
     #[inline(always)]
     pub fn leave(&self, lwp: u32, close: impl Fn(u8)) {
-        let may_close = wait_for(|| CLOSING.take());
+        let may_close = wait_for_closing(|| CLOSING.hold.take());
         if may_close {
             close_left_unless(|| is_any_used(lwp, Some(self)), &close);
         }
-        if self.waited_for_in_vain.load(Relaxed) != 0 {
-            // Its next turn from the same place of the stack has the same word.
-            self.waited_for_in_vain.store(0, Relaxed);
-        }
         // Before the right to close: who gets that must not find this opener, which closes nothing any more.
-        self.hold.release();
+        self.release();
         if may_close {
             CLOSING.release();
         }
         // Who has waited in vain for the end of the closing leaves it to whoever is seen to be done last.
-        while has_left() && !is_any_used(lwp, None) && CLOSING.take() {
+        while has_left() && !is_any_used(lwp, None) && CLOSING.hold.take() {
             close_left_unless(|| is_any_used(lwp, None), &close);
             CLOSING.release();
         }
+    }
+
+    fn release(&self) {
+        if self.waited_for_in_vain.load(Relaxed) != 0 {
+            // The next turn from the same place of the stack has the same word.
+            self.waited_for_in_vain.store(0, Relaxed);
+        }
+        self.hold.release();
     }
 }
 
@@ -118,7 +122,7 @@ pub fn enter(lwp: u32, unknown: u8) -> (Option<&'static Opener>, Option<BlockedS
         if taken.is_none() && tries_left == 0 {
             turn.give_up_waiting();
         }
-        if taken.is_none() && turn.is_waited_for_in_vain() {
+        if taken.is_none() && (tries_left == 0 || turn.is_waited_for_in_vain()) {
             taken = others.iter().find_map(|other| Some((other, other.take(lwp)?)));
         }
         if let Some((opener, is_left)) = taken {
@@ -128,7 +132,7 @@ pub fn enter(lwp: u32, unknown: u8) -> (Option<&'static Opener>, Option<BlockedS
             // ORDERING: SeqCst between the taking of the opener and the look at `CLOSING`, here, and between the taking of `CLOSING` and the
             // look at the openers, there: one of two threads sees the other.
             fence(SeqCst);
-            wait_for(|| CLOSING.holder().is_none_or(|holder| holder.is_abandoned(lwp, stack_pointer())));
+            wait_for_closing(|| !CLOSING.is_used(lwp));
             return (Some(opener), blocked);
         }
         drop(blocked);
@@ -137,69 +141,81 @@ pub fn enter(lwp: u32, unknown: u8) -> (Option<&'static Opener>, Option<BlockedS
     (None, BlockedSignals::unless_others_get_them())
 }
 
-/// Asks until the answer is yes, but not for ever; whether it was.
+/// Asks until the answer is yes, but not for ever, and not again while the same thread closes; whether it was.
 #[inline(always)]
-fn wait_for(is_so: impl Fn() -> bool) -> bool {
+fn wait_for_closing(is_so: impl Fn() -> bool) -> bool {
     for _ in 0..PATIENCE {
         if is_so() {
             return true;
         }
+        if CLOSING.is_waited_for_in_vain() {
+            return false;
+        }
         sleep(PAUSE);
     }
+    CLOSING.give_up_waiting();
     false
 }
 
-fn holds() -> impl Iterator<Item = &'static Hold> {
-    OPENERS.iter().map(|opener| &opener.hold).chain([&CLOSING])
+/// All openers, and who closes what they have left.
+fn all() -> impl Iterator<Item = &'static Opener> {
+    OPENERS.iter().chain([&CLOSING])
 }
 
 /// Whether the calling thread, `lwp`, is in a handler that has interrupted it while it was an opener.
 fn is_interrupted(lwp: u32) -> bool {
-    holds().filter_map(Hold::holder).any(|holder| holder.lwp() == lwp && !holder.is_abandoned(lwp, stack_pointer()))
+    let is_own = |opener: &Opener| opener.hold.holder().is_some_and(|holder| holder.lwp() == lwp);
+    all().any(|opener| is_own(opener) && opener.is_used(lwp))
 }
 
-/// Whether the thread `lwp` is one, also if it has left by a jump.
+/// Whether the thread `lwp` is one, or closes what they have left, also if it has left by a jump.
 pub fn contain(lwp: u32) -> bool {
-    OPENERS.iter().filter_map(|opener| opener.hold.holder()).any(|holder| holder.lwp() == lwp)
+    all().filter_map(|opener| opener.hold.holder()).any(|holder| holder.lwp() == lwp)
 }
 
-/// Whether there are others than the thread `lwp`. Not those for whose end somebody has waited in vain.
+/// Whether there are others than the thread `lwp`, or one closes what they have left. Not those for whose end somebody has waited in vain.
 pub fn contain_others(lwp: u32) -> bool {
     let is_another = |opener: &Opener| opener.hold.holder().is_some_and(|holder| holder.lwp() != lwp);
-    OPENERS.iter().any(|opener| is_another(opener) && !opener.is_waited_for_in_vain())
+    all().any(|opener| is_another(opener) && !opener.is_waited_for_in_vain())
 }
 
 /// Notes that somebody has waited in vain for the end of all there are now.
 pub fn give_up_waiting() {
-    OPENERS.iter().for_each(Opener::give_up_waiting);
+    all().for_each(Opener::give_up_waiting);
 }
 
 /// Ends what the thread `lwp`, the calling one, has left by a jump; `is_left` says of what it holds whether it has left it. Then `unknown`
 /// is left, and `close` closes what is left of all openers, as in [`Opener::leave`].
 pub fn leave_abandoned(lwp: u32, is_left: impl Fn(Holder) -> bool, unknown: u8, close: impl Fn(u8)) {
-    let is_abandoned = |hold: &Hold| hold.holder().is_some_and(&is_left);
-    if is_abandoned(&CLOSING) {
+    let is_abandoned = |opener: &&Opener| opener.hold.holder().is_some_and(&is_left);
+    if is_abandoned(&&CLOSING) {
+        // What it has not closed is the next one's.
+        note_left(unknown);
         CLOSING.release();
     }
-    for opener in OPENERS.iter().filter(|opener| is_abandoned(&opener.hold)) {
+    for opener in OPENERS.iter().filter(is_abandoned) {
         note_left(unknown);
         opener.leave(lwp, &close);
     }
 }
 
 /// In a forked child: forgets all but those that a handler has interrupted which has forked, as `is_live` says: they are the thread's that
-/// is `new_lwp` now. Whether there is such a one; else nothing is left.
-pub fn forget_inherited(is_live: impl Fn(Holder) -> bool, new_lwp: u32) -> bool {
-    for (hold, holder) in holds().filter_map(|hold| Some((hold, hold.holder()?))) {
+/// is `new_lwp` now. Whether there is such a one: if there were others, `unknown` is left for it; else nothing is left.
+pub fn forget_inherited(is_live: impl Fn(Holder) -> bool, new_lwp: u32, unknown: u8) -> bool {
+    let mut were_others = false;
+    // What is so already is not written to: the kernel would copy its page.
+    for (opener, holder) in all().filter_map(|opener| Some((opener, opener.hold.holder()?))) {
         if is_live(holder) {
-            hold.hand_on(holder.of_thread(new_lwp));
+            opener.hold.hand_on(holder.of_thread(new_lwp));
         } else {
-            hold.release();
+            were_others = true;
+            opener.release();
         }
     }
     let is_any = contain(new_lwp);
-    // What is so already is not written to: the kernel would copy its page.
-    if !is_any && has_left() {
+    if is_any && were_others {
+        note_left(unknown);
+    } else if !is_any && has_left() {
         LEFT.store(0, Relaxed);
     }
     is_any

@@ -23,6 +23,7 @@ use super::hold::Holder;
 use super::opened_before;
 use super::openers;
 use super::path;
+use super::signals::BlockedSignals;
 
 /// How many standard descriptors there are.
 const STANDARD: c_int = 3;
@@ -65,15 +66,11 @@ pub fn note_closing() {
     CLOSINGS.fetch_add(1, SeqCst);
 }
 
-/// Opens a file by `open` while none of the three numbers is free. `lwp` is the calling thread's.
-pub fn while_taken<T>(lwp: u32, open: impl FnOnce() -> T) -> T {
+/// Opens a file by `open` while none of the three numbers is free; also the signals that wait until the file has another number if it has
+/// got one of these in spite of all. `lwp` is the calling thread's.
+pub fn while_taken<T>(lwp: u32, open: impl FnOnce() -> T) -> (T, Option<BlockedSignals>) {
     let closings = CLOSINGS.load(SeqCst);
-    if are_open(closings) { open() } else { open_with_placeholders(lwp, closings, open) }
-}
-
-/// Whether one may be closed, so that a file that is being opened may have its number for a moment.
-pub fn may_be_closed() -> bool {
-    is_uncertain() || OPEN_AT.load(Relaxed) != CLOSINGS.load(Relaxed)
+    if are_open(closings) { (open(), None) } else { open_with_placeholders(lwp, closings, open) }
 }
 
 /// Whether all three are open. [`CLOSINGS`] was `closings` before.
@@ -91,7 +88,7 @@ fn is_uncertain() -> bool {
 
 #[cold]
 #[inline(never)]
-fn open_with_placeholders<T>(lwp: u32, closings: u32, open: impl FnOnce() -> T) -> T {
+fn open_with_placeholders<T>(lwp: u32, closings: u32, open: impl FnOnce() -> T) -> (T, Option<BlockedSignals>) {
     let (opener, blocked) = openers::enter(lwp, UNKNOWN);
     let placed = place();
     if placed == 0 && opener.is_some() && !is_uncertain() && !(0..STANDARD).any(is_placeholder) {
@@ -109,8 +106,7 @@ fn open_with_placeholders<T>(lwp: u32, closings: u32, open: impl FnOnce() -> T) 
             opener.inspect(|opener| opener.leave(lwp, close_left));
         }
     }
-    drop(blocked);
-    opened
+    (opened, blocked)
 }
 
 /// Closes what openers have left. The caller must be the last of them.
@@ -157,7 +153,10 @@ fn place_one() -> Option<u8> {
         return Some(1 << number);
     }
     MISPLACED.store(number, Relaxed);
-    close_misplaced();
+    // Another thread may have noted its own meanwhile.
+    if is_placeholder(number) {
+        close(number);
+    }
     Some(0)
 }
 
@@ -218,7 +217,7 @@ pub fn close_abandoned(lwp: u32, is_left: impl Fn(Holder) -> bool) {
 /// In a forked child: closes what the parent's other threads had placed, if the table `is_own`. Where a signal handler forked
 /// that has interrupted its thread meanwhile, as `is_live` says, the thread, now `new_lwp`, closes its own.
 pub fn forget_inherited(is_live: impl Fn(Holder) -> bool, new_lwp: u32, is_own: bool) {
-    let is_interrupted = openers::forget_inherited(is_live, new_lwp);
+    let is_interrupted = openers::forget_inherited(is_live, new_lwp, if is_own { UNKNOWN } else { 0 });
     // The kernel copies the table of descriptors a little before the memory: they may have been closed in between.
     if !is_interrupted && is_own && HAS_PLACED.load(Relaxed) {
         remove_left();

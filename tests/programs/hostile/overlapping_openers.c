@@ -6,7 +6,8 @@
 // `first`; `second`: before, the first one goes on until it is about to open its file; `closing`: the first one is stopped when it has
 // given a number back, whatever STOPS is, and the second one ends before; `many`: there are eight, all of them stopped when they are about
 // to open their files; `libc`: there is one, and the program has a file by the number 0, as within libc, until the thread has seen it.
-// Ends with 1 if one of the three numbers has led to something but a directory at the end of a system call, or is open in the end, before
+// `dup2`: there is one, stopped when it is about to give 0 back, and the program gives that number to a file of its own, which it must have
+// then. Ends with 1 if one of the three numbers has led to something but a directory at the end of a system call, or is open in the end, before
 // another file is opened; with 77 where no thread may be stopped.
 
 #define _GNU_SOURCE
@@ -21,7 +22,7 @@
 enum { RUN, HAS_OPENED, IS_SEEN, HAS_CLOSED, HAVE_POSTED, ARE_CHECKED };
 
 static long count = 2;
-static int has_own;
+static int has_own, is_given;
 static sem_t semaphore;
 
 // A system call that no hook sees.
@@ -45,6 +46,8 @@ static void *record(void *index) {
 
 static void run(void) {
     pthread_t threads[8];
+    int own = open("/dev/null", O_RDONLY);
+    CHECK(own > 2);
     CHECK(sem_init(&semaphore, 0, 0) == 0);
     for (int fd = 0; fd < 3; fd++)
         close(fd);
@@ -57,9 +60,15 @@ static void run(void) {
         CHECK(by_instruction(SYS_close, 0, 0, 0) == 0);
         begin_step(HAS_CLOSED);
     }
+    if (is_given) {
+        wait_until(HAS_OPENED);
+        CHECK(dup2(own, 0) == 0);
+        CHECK(fcntl(0, F_GETFL) == fcntl(own, F_GETFL));
+        begin_step(HAS_CLOSED);
+    }
     wait_until(HAVE_POSTED);
     for (int fd = 0; fd < 3; fd++)
-        CHECK(fcntl(fd, F_GETFD) < 0);
+        CHECK((fcntl(fd, F_GETFD) >= 0) == (is_given && fd == 0));
     begin_step(ARE_CHECKED);
     for (int i = 0; i < count; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
@@ -99,6 +108,10 @@ static int has_given_back(const struct user_regs_struct *registers) {
     return registers->orig_rax == SYS_close && registers->rdi < 3 && registers->rax == 0;
 }
 
+static int is_giving_back(const struct user_regs_struct *registers) {
+    return registers->orig_rax == SYS_close && registers->rdi == 0 && (long long)registers->rax == -ENOSYS;
+}
+
 static int has_seen_taken(const struct user_regs_struct *registers) {
     return registers->orig_rax == SYS_fcntl && registers->rdi == 0 && registers->rsi == F_GETFD && (long long)registers->rax >= 0;
 }
@@ -112,7 +125,8 @@ int main(int argc, char **argv) {
     const char *way = argv[2];
     int second = strcmp(way, "second") == 0, closing = strcmp(way, "closing") == 0, many = strcmp(way, "many") == 0;
     has_own = strcmp(way, "libc") == 0;
-    count = many ? 8 : has_own ? 1 : 2;
+    is_given = strcmp(way, "dup2") == 0;
+    count = many ? 8 : has_own || is_given ? 1 : 2;
     begin_process(run);
     pid_t threads[8];
     struct user_regs_struct registers[8] = {0};
@@ -133,6 +147,15 @@ int main(int argc, char **argv) {
         check_until(threads[1], &registers[1], begins_to_open);
     if (second || many)
         check_until(threads[0], &registers[0], is_at_opening);
+    if (is_given) {
+        check_until(threads[0], &registers[0], is_giving_back);
+        begin_step(HAS_OPENED);
+        // It waits for the thread, or is done by then.
+        usleep(100000);
+        run_until(threads[0], has_posted);
+        registers[0].orig_rax = SYS_sched_yield;
+        wait_until(HAS_CLOSED);
+    }
     if (closing)
         check_until(threads[0], &registers[0], has_given_back);
     for (int i = 1; i < count; i++)

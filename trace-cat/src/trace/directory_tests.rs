@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
-use spec::buffer::SLOTS_OFFSET;
+use spec::buffer::{SLOTS_OFFSET, SlotLayout};
 
 use crate::testing::damaged_trbuf::damaged_trbuf;
 use crate::testing::seeded_random::{SeededRandom, fuzz_time};
@@ -56,6 +56,11 @@ fn buffers_without_their_first_page_are_reported() {
     assert!(image.iter().any(|&byte| byte != 0));
     let left = image.clone();
     trace.file(TRBUF, &left);
+    assert_eq!(trace.cat(&[]), (record_lines(0..2, 2), String::new()));
+    // So may one with a ring, which has text where with buffers the second slot begins.
+    let mut ring = vec![0; SlotLayout::ring(1 << 20).unwrap().slot_offset(1) as usize];
+    ring[SlotLayout::BUFFERS.slot_offset(1) as usize] = b'1';
+    trace.file(TRBUF, &ring);
     assert_eq!(trace.cat(&[]), (record_lines(0..2, 2), String::new()));
     // A process that was killed before its first record leaves such a trbuf.
     image.fill(0);

@@ -66,11 +66,14 @@ pub fn holds_only_zeros(file: &File, at: u64) -> io::Result<bool> {
 }
 
 /// Whether a trbuf whose first page is blank has nothing that a process has left: it was never used, or is a child's that has ended and
-/// left it to the next one, with the text of records that are in the files. Of such a one the slots are blank, too.
+/// left it to the next one, with the text of records that are in the files. Of such a one the slots are blank, too: two with buffers, or one
+/// with a ring.
 pub fn is_left_blank(file: &File) -> io::Result<bool> {
+    let has_buffers = file.metadata()?.len() == SlotLayout::BUFFERS.slot_offset(2);
+    let slot_size = if has_buffers { SlotLayout::BUFFERS.slot_size() as u64 } else { u64::MAX };
     is_zero_but(file, PAGE as u64, |at| {
         let in_slots = at.checked_sub(SLOTS_OFFSET as u64);
-        in_slots.is_some_and(|at| at % SlotLayout::BUFFERS.slot_size() as u64 >= PAGE as u64)
+        in_slots.is_some_and(|at| at % slot_size >= PAGE as u64)
     })
 }
 
