@@ -27,9 +27,7 @@ pub fn change_file_size_limit(limit: u64, call_next: impl FnOnce() -> c_long) ->
 /// Gives the program the descriptor `number` by `call_next`, in such a way that it does not replace one of this library.
 /// `is_busy` says whether that failed because somebody was just opening a file with this number.
 pub fn replace_descriptor(number: c_int, call_next: impl Fn() -> c_long, is_busy: impl Fn(&c_long) -> bool) -> c_long {
-    // Of the standard ones also what looks like the program's: it may be held for a moment while a file is being opened.
-    let is_concerned = is_standard(number) || not_owned(number);
-    change_descriptors(is_concerned.then_some(Numbers::one(number)), call_next, is_busy)
+    change_descriptors(concerned(number), call_next, is_busy)
 }
 
 /// Closes the descriptor `number` by `call_next`, unless it is one of this library: then the call fails as for any other that
@@ -37,9 +35,13 @@ pub fn replace_descriptor(number: c_int, call_next: impl Fn() -> c_long, is_busy
 #[cold]
 #[inline(never)]
 pub fn close_descriptor(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
-    // Of the standard ones also the program's: the number is free afterwards, for a file that is being opened.
-    let is_concerned = is_standard(number) || not_owned(number);
-    change_descriptors(is_concerned.then_some(Numbers::one(number)), || closing(number, &call_next), |_| false)
+    change_descriptors(concerned(number), || closing(number, &call_next), |_| false)
+}
+
+/// The number, if a change of it may concern this library. Of the standard ones also what looks like the program's: it may be held for a
+/// moment while a file is being opened, and is free for that when it has been closed.
+fn concerned(number: c_int) -> Option<Numbers> {
+    (is_standard(number) || not_owned(number)).then_some(Numbers::one(number))
 }
 
 /// Closes the descriptors from `least` on, or some of them, by `call_next`; none of this library.
