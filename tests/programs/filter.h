@@ -8,15 +8,11 @@
 #include <sys/syscall.h>
 
 #include "check.h"
+#include "instruction.h"
 
 // Puts a filter in force, by an instruction of the program's own.
 static inline void filter_unseen(struct sock_filter *filter, int length) {
     struct sock_fprog program = {length, filter};
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"((long)SYS_seccomp), "D"((long)SECCOMP_SET_MODE_FILTER), "S"(0L), "d"(&program)
-                     : "rcx", "r11", "memory");
-    CHECK(result == 0);
+    CHECK(by_instruction(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&program) == 0);
 }

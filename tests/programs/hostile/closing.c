@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../instruction.h"
 #include "../lifecycle/calls.h"
 #include "busy.h"
 
@@ -40,9 +41,7 @@ static int close_all(const char *how) {
         return child < 0 || waitpid(child, &status, 0) != child || status != 0;
     } else {
         // Without a function of libc's.
-        long result = SYS_close_range;
-        __asm__ volatile("syscall" : "+a"(result) : "D"(3), "S"(~0U), "d"(0) : "rcx", "r11", "memory");
-        return result;
+        return by_instruction(SYS_close_range, 3, ~0U, 0);
     }
     return 0;
 }

@@ -12,6 +12,7 @@
 #include <ucontext.h>
 
 #include "../check.h"
+#include "../instruction.h"
 #include "../lifecycle/calls.h"
 
 enum { DATA = 8192, CHILDREN = 20 };
@@ -27,7 +28,7 @@ static int look(void *unused) {
     int found = unused != NULL;
     for (int i = 0; i < DATA; i++)
         found |= memory->data[i] != (unsigned char)(i * 7);
-    __asm__ volatile("syscall" : : "a"(SYS_exit_group), "D"(found) : "rcx", "r11", "memory");
+    by_instruction(SYS_exit_group, found, 0, 0);
     return found;
 }
 

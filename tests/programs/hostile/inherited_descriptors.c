@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../instruction.h"
 #include "../lifecycle/calls.h"
 #include "busy.h"
 #include "foreign.h"
@@ -43,13 +44,7 @@ static pid_t fork_by(const char *how, int *output) {
     else if (strcmp(how, "clone3") == 0)
         child = (pid_t)syscall(SYS_clone3, arguments, sizeof arguments);
     else {
-        long result = SYS_clone;
-        register long child_tid __asm__("r10") = 0;
-        __asm__ volatile("syscall"
-                         : "+a"(result)
-                         : "D"(SIGCHLD), "S"(0), "d"(0), "r"(child_tid)
-                         : "rcx", "r11", "memory");
-        child = (pid_t)result;
+        child = (pid_t)by_instruction(SYS_clone, SIGCHLD, 0, 0);
         if (child == 0)
             pairs(1);
     }

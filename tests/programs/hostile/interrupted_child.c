@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "../check.h"
+#include "../instruction.h"
 #include "interrupt.h"
 
 static struct {
@@ -86,9 +87,7 @@ static void make_guests(void) {
 }
 
 static pid_t fork_unnoticed(void) {
-    long result;
-    __asm__ volatile("syscall" : "=a"(result) : "a"(SYS_fork) : "rcx", "r11", "memory");
-    return (pid_t)result;
+    return (pid_t)by_instruction(SYS_fork, 0, 0, 0);
 }
 
 static void handle(int number) {

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../instruction.h"
 #include "stopped_threads.h"
 
 enum { RUN, HAS_OPENED, IS_SEEN, HAS_CLOSED, HAVE_POSTED, ARE_CHECKED };
@@ -24,16 +25,6 @@ enum { RUN, HAS_OPENED, IS_SEEN, HAS_CLOSED, HAVE_POSTED, ARE_CHECKED };
 static long count = 2;
 static int has_own, is_given;
 static sem_t semaphore;
-
-// A system call that no hook sees.
-static long by_instruction(long number, long first, long second, long third) {
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(first), "S"(second), "d"(third)
-                     : "rcx", "r11", "memory");
-    return result;
-}
 
 static void *record(void *index) {
     post();

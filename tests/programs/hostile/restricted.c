@@ -36,13 +36,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../instruction.h"
+
 enum { DONE = 7 };
 
 static pthread_mutex_t handlers_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 // Ends without a library's function, for a thread that may call no other.
 static void leave(int status) {
-    __asm__ volatile("syscall" : : "a"(SYS_exit), "D"(status) : "rcx", "r11", "memory");
+    by_instruction(SYS_exit, status, 0, 0);
     __builtin_unreachable();
 }
 
@@ -112,12 +114,7 @@ static void allow_all(void) {
 #ifdef EARLY
 static void forbid_early(int argc, char **argv, char **environment) {
     (void)argc, (void)argv, (void)environment;
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(SYS_prctl), "D"(PR_SET_TSC), "S"(PR_TSC_SIGSEGV)
-                     : "rcx", "r11", "memory");
-    if (result)
+    if (by_instruction(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0))
         leave(4);
 }
 

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 
 #include "../check.h"
+#include "../instruction.h"
 #include "../lifecycle/calls.h"
 
 enum { STACK = 1 << 18, PAIRS = 100, ROUNDS = 10 };
@@ -28,7 +29,7 @@ static int beside;
 static pid_t make_child(int (*function)(void *));
 
 static void __attribute__((noreturn)) end(int status) {
-    __asm__ volatile("syscall" : : "a"(SYS_exit_group), "D"(status) : "rcx", "r11", "memory");
+    by_instruction(SYS_exit_group, status, 0, 0);
     __builtin_unreachable();
 }
 

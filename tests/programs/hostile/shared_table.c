@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../instruction.h"
 #include "../lifecycle/calls.h"
 #include "busy.h"
 
@@ -69,16 +70,8 @@ static pid_t make_child(const char *how) {
         made = (pid_t)syscall(SYS_clone3, arguments, sizeof arguments);
     } else if (strcmp(how, "syscall") == 0)
         made = (pid_t)syscall(SYS_clone, flags, 0, 0, 0, 0);
-    else {
-        long result = SYS_clone;
-        register long fourth __asm__("r10") = 0;
-        register long fifth __asm__("r8") = 0;
-        __asm__ volatile("syscall"
-                         : "+a"(result)
-                         : "D"(flags), "S"(0), "d"(0), "r"(fourth), "r"(fifth)
-                         : "rcx", "r11", "memory");
-        made = (pid_t)result;
-    }
+    else
+        made = (pid_t)by_instruction(SYS_clone, flags, 0, 0);
     return made == 0 ? child(NULL) : made;
 }
 

@@ -25,6 +25,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../instruction.h"
+
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x80
 #endif
@@ -63,12 +65,6 @@ static void make_namespace(void) {
         _exit(NO_NAMESPACE);
     int file = open("/proc/self/timens_offsets", O_WRONLY);
     must(file >= 0 && dprintf(file, "monotonic 86400 0\n") > 0 && close(file) == 0);
-}
-
-static long inline_call(long number, long a, long b) {
-    long result;
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b) : "rcx", "r11", "memory");
-    return result;
 }
 
 static void wait_for(pid_t child, int status) {
@@ -116,7 +112,7 @@ int main(int argc, char **argv) {
         } else if (strcmp(how, "syscall") == 0) {
             must(syscall(SYS_setns, namespace, CLONE_NEWTIME) == 0);
         } else if (strcmp(how, "inline") == 0) {
-            must(inline_call(SYS_setns, namespace, CLONE_NEWTIME) == 0);
+            must(by_instruction(SYS_setns, namespace, CLONE_NEWTIME, 0) == 0);
         } else {
             must(0);
         }

@@ -6,21 +6,14 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "../instruction.h"
+
 static char stack[65536] __attribute__((aligned(16)));
 static int word;
 
-static long wake(void) {
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(SYS_futex), "D"(&word), "S"(FUTEX_WAKE), "d"(1)
-                     : "rcx", "r11", "memory");
-    return result;
-}
-
 static int run(void *argument) {
     (void)argument;
-    return (int)wake();
+    return (int)by_instruction(SYS_futex, (long)&word, FUTEX_WAKE, 1);
 }
 
 int main(void) {
