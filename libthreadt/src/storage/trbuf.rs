@@ -22,15 +22,15 @@ use crate::config::CONFIG;
 use crate::control;
 use crate::process_state::{PROCESS, WorkingProcess, of_generation};
 use crate::sys::{self, BlockedSignals, Errno, Fd, Result};
-use crate::trace_dir::{can_be_spare, directory, first_slots};
+use crate::trace_dir::{can_be_spare, directory};
 
 /// Makes `fd`, a new and empty file or a spare one, this process's trbuf of this generation; the first one with slots for its
 /// first threads. `ECHILD` in a child of `process` that returns into this.
 #[inline(never)]
 pub fn make(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProcess) -> Result {
     set_slot_layout(owner.layout);
-    let slots = if generation != 0 { 0 } else { first_slots(slot_layout()) as usize };
-    let size = SLOTS_OFFSET + slots * slot_layout().slot_size();
+    let slots = if generation != 0 { 0 } else { slot_layout().first_slots() };
+    let size = slot_layout().slot_offset(slots.into()) as usize;
     // A spare one has been reserved as far as this by who made it.
     let is_reserved = fd.stat().is_ok_and(|stat| stat.st_size as usize >= size);
     let reserved = if is_reserved { Ok(()) } else { fd.reserve(0, size as u64) };
@@ -59,9 +59,11 @@ pub fn make(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProcess) 
     if slots == 0 {
         return Ok(());
     }
-    of_generation(&PROCESS.slots, generation).store(slots as u32, Relaxed);
+    of_generation(&PROCESS.slots, generation).store(slots, Relaxed);
     // SAFETY: fresh slots, mapped for good.
-    unsafe { add_slots(generation, header.wrapping_add(SLOTS_OFFSET), slots, process, |slot| slot.put_into(&FRESH)) }
+    unsafe {
+        add_slots(generation, header.wrapping_add(SLOTS_OFFSET), slots as usize, process, |slot| slot.put_into(&FRESH))
+    }
 }
 
 /// Makes the memory at `base`, a spare trbuf with so many slots, this process's trbuf.
@@ -344,7 +346,7 @@ pub fn blank(process: WorkingProcess, rest: Rest) -> bool {
     let Some(own) = thread_local::current() else { return false };
     let (header, mut used) = (HEADERS[0].load(Relaxed), 0);
     for_each_slot(|slot| used += u32::from(slot.state.load(Relaxed) != 0));
-    let has_first_slots = PROCESS.slots[0].load(Relaxed) == first_slots(slot_layout());
+    let has_first_slots = PROCESS.slots[0].load(Relaxed) == slot_layout().first_slots();
     if !(used == 1 && has_first_slots && can_be_spare(slot_layout())) || PROCESS.anonymous.load(Relaxed) != 0 {
         return false;
     }

@@ -18,4 +18,4 @@ mod spare_trbufs;
 pub mod user_directory;
 
 pub use shared_clock::follow_time_namespace;
-pub use spare_trbufs::{can_be_spare, first_slots, has_keeper, note_end_of_daemons_parent};
+pub use spare_trbufs::{can_be_spare, has_keeper, note_end_of_daemons_parent};

@@ -20,21 +20,12 @@ use crate::process_state::{self, WorkingProcess};
 use crate::sys::path::{self, PATH_MAX};
 use crate::sys::{self, Fd, FileIdentity, seccomp, thread_exists};
 
-/// Slots of a new trbuf, for the process's first threads. One that has no more can be left to another process.
-pub fn first_slots(layout: SlotLayout) -> u32 {
-    if layout.is_ring() { 1 } else { 2 }
-}
-
-fn first_size(layout: SlotLayout) -> u64 {
-    layout.slot_offset(first_slots(layout).into())
-}
-
 /// Of larger ones too much of the disk would be used.
 const SIZE_MAX: u64 = 5 << 20;
 
 /// Whether a trbuf of this layout can be left to another process.
 pub fn can_be_spare(layout: SlotLayout) -> bool {
-    first_size(layout) <= SIZE_MAX
+    layout.first_size() <= SIZE_MAX
 }
 
 /// The process that keeps the spare trbufs; 0 until this process or one that it was forked from has made its files.
@@ -127,7 +118,7 @@ fn take_from(spare: &CStr, own: &CStr, process: WorkingProcess) -> Option<(Fd, F
 fn open_blank(path: &CStr) -> Option<(Fd, FileIdentity)> {
     let (fd, identity, size) = Fd::open_trusted(path, libc::O_RDWR).ok()?;
     let mut header = [1; size_of::<Header>()];
-    let is_blank = size == first_size(CONFIG.get().layout)
+    let is_blank = size == CONFIG.get().layout.first_size()
         && fd.read_at(&mut header, 0).is_ok()
         && header.iter().all(|&byte| byte == 0);
     is_blank.then_some((fd, identity))
@@ -177,7 +168,7 @@ mod tests {
         let scene = || {
             let directory = Arc::new(tempfile::tempdir().unwrap());
             for name in ["spare", "other"] {
-                File::create(directory.path().join(name)).unwrap().set_len(first_size(SlotLayout::BUFFERS)).unwrap();
+                File::create(directory.path().join(name)).unwrap().set_len(SlotLayout::BUFFERS.first_size()).unwrap();
             }
             let child = |own: &'static str, left: Option<&'static str>| -> Actor {
                 let directory = directory.clone();

@@ -90,6 +90,16 @@ impl SlotLayout {
         PAGE + self.text_size()
     }
 
+    /// Slots of a new trbuf, for the process's first threads. One that has no more can be left to another process.
+    pub const fn first_slots(self) -> u32 {
+        if self.is_ring() { 1 } else { 2 }
+    }
+
+    /// Bytes of a trbuf with [first slots](SlotLayout::first_slots) only.
+    pub const fn first_size(self) -> u64 {
+        self.slot_offset(self.first_slots() as u64)
+    }
+
     /// Where in the trbuf slot `index` begins.
     pub const fn slot_offset(self, index: u64) -> u64 {
         SLOTS_OFFSET as u64 + index * self.slot_size() as u64

@@ -66,10 +66,10 @@ pub fn holds_only_zeros(file: &File, at: u64) -> io::Result<bool> {
 }
 
 /// Whether a trbuf whose first page is blank has nothing that a process has left: it was never used, or is a child's that has ended and
-/// left it to the next one, with the text of records that are in the files. Of such a one the slots are blank, too: two with buffers, or one
-/// with a ring.
+/// left it to the next one, with the text of records that are in the files. Of such a one the first page of each slot is blank, too.
 pub fn is_left_blank(file: &File) -> io::Result<bool> {
-    let has_buffers = file.metadata()?.len() == SlotLayout::BUFFERS.slot_offset(2);
+    let has_buffers = file.metadata()?.len() == SlotLayout::BUFFERS.first_size();
+    // One with a ring has one slot.
     let slot_size = if has_buffers { SlotLayout::BUFFERS.slot_size() as u64 } else { u64::MAX };
     is_zero_but(file, PAGE as u64, |at| {
         let in_slots = at.checked_sub(SLOTS_OFFSET as u64);
