@@ -84,7 +84,8 @@ fn recorded(view: &ReportView, text: &mut String) {
     };
     let (processes, threads) = (analysis.processes.len(), analysis.threads.len());
     *text += &format!("recorded    from {} on, {}\n", DateTime(start), duration_text(end - start));
-    *text += &format!("            {records} records, programs {processes}, threads {threads}\n");
+    let word = if records == 1 { "record" } else { "records" };
+    *text += &format!("            {records} {word}, programs {processes}, threads {threads}\n");
     if analysis.selection.has_times() {
         let [since, until] = [analysis.selection.times.start, analysis.selection.times.end]
             .map(|time| duration_text(time.clamp(start, end) - start));
