@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
@@ -82,15 +84,16 @@ fn plain(character: char) -> char {
     if character.is_ascii_alphanumeric() || "-_.".contains(character) { character } else { '_' }
 }
 
-/// Compiles, unless the output is newer than the source and every header beside it.
+/// Compiles, unless the output is newer than the source and every header.
 fn compile(input: &Path, output: &Path, flags: &[&str]) {
+    fs::create_dir_all(output.parent().unwrap()).unwrap();
+    // Another run of the tests may compile the same program right now: this one waits, and leaves the file as it is, which that one executes.
+    let _lock = lock(&with_suffix(output, ".lock"));
     if modified(output).is_some_and(|built| sources(input).all(|source| modified(&source) < Some(built))) {
         return;
     }
-    fs::create_dir_all(output.parent().unwrap()).unwrap();
-    // Another test run may compile the same program right now: after the rename each sees a complete file.
-    let mut partial = output.as_os_str().to_owned();
-    partial.push(format!(".{}", std::process::id()));
+    // A compiler that is killed leaves an incomplete file.
+    let partial = with_suffix(output, ".partial");
     let (compiler, options): (&str, &[&str]) = match input.extension().and_then(OsStr::to_str) {
         Some("rs") => ("rustc", &["--edition=2024", "-O", "-g", "-Dwarnings"]),
         Some("cpp") => ("g++", &["-std=gnu++17"]),
@@ -118,11 +121,31 @@ fn compile(input: &Path, output: &Path, flags: &[&str]) {
     fs::rename(&partial, output).unwrap();
 }
 
-/// The source and the headers of its directory.
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Locks a file, which is made if need be, until what is returned goes.
+fn lock(path: &Path) -> File {
+    let file = File::create(path).unwrap();
+    // SAFETY: an open file's descriptor.
+    let result = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) };
+    assert_eq!(result, 0, "{}: {}", path.display(), io::Error::last_os_error());
+    file
+}
+
+/// The source and what it may include: the headers of all programs.
 fn sources(input: &Path) -> impl Iterator<Item = PathBuf> {
-    let beside = fs::read_dir(input.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
-    let input = input.to_owned();
-    beside.filter(move |path| *path == input || path.extension() == Some(OsStr::new("h")))
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+    let directories = entries(&programs).filter(|path| path.is_dir());
+    let files = directories.chain([programs.clone()]).flat_map(|directory| entries(&directory));
+    [input.to_owned()].into_iter().chain(files.filter(|path| path.extension() == Some(OsStr::new("h"))))
+}
+
+fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path())
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {
