@@ -35,9 +35,9 @@ use prototypes::{is_c11, parameters, result_type, sets_errno};
 use symbols::{FIRST_VERSION, Symbol, optional_functions};
 
 /// Next functions without a row in `functions.tsv`, because no record is made of their calls: what `src/glibc/` calls,
-/// mostly to calibrate, what `src/unwind/` calls, and what `src/hooks/unrecorded.rs`, `libraries.rs`, `user.rs`,
-/// `sandbox.rs` and `clone.rs` hook.
-const HELPERS: [&str; 35] = [
+/// mostly to calibrate, what `src/unwind/` calls, and what `src/hooks/unrecorded.rs`, `streams.rs`, `libraries.rs`, `user.rs`,
+/// `sandbox.rs` and `clone.rs` hook or call.
+const HELPERS: [&str; 42] = [
     "__clone",
     "__libc_start_main",
     "_dl_find_object",
@@ -47,11 +47,18 @@ const HELPERS: [&str; 35] = [
     "clone",
     "close",
     "close_range",
+    "closedir",
     "closefrom",
+    "dirfd",
     "dl_iterate_phdr",
     "dlclose",
     "dup2",
     "dup3",
+    "fclose",
+    "fileno",
+    "freopen",
+    "freopen64",
+    "pclose",
     "prctl",
     "prlimit",
     "prlimit64",
@@ -350,8 +357,8 @@ fn main() {
         let (Symbol { name, version, .. }, ident) = (symbol, symbol.ident());
         writeln!(next, "/// The next `{name}`.\n#[allow(non_upper_case_globals)]").unwrap();
         let substitute = match *name {
-            "chroot" | "close_range" | "dlclose" | "fexecve" | "_Fork" | "forkpty" | "prctl" | "setns" | "syscall"
-            | "unshare" => "missing_with_errno",
+            "chroot" | "close_range" | "dirfd" | "dlclose" | "fexecve" | "fileno" | "_Fork" | "forkpty" | "prctl"
+            | "setns" | "syscall" | "unshare" => "missing_with_errno",
             _ if sets_errno(name) || name.starts_with("exec") => "missing_with_errno",
             _ if is_c11(name) => "missing_c11",
             _ => "missing",

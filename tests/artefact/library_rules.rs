@@ -23,17 +23,22 @@ const PANICS: [&str; 5] =
 
 /// Hooks that record nothing: these functions change what the library may do, what the clock shows, what code is where, or who has
 /// the memory.
-const WITHOUT_RECORD: [&str; 24] = [
+const WITHOUT_RECORD: [&str; 29] = [
     "__clone",
     "__libc_start_main",
     "chroot",
     "clone",
     "close",
     "close_range",
+    "closedir",
     "closefrom",
     "dlclose",
     "dup2",
     "dup3",
+    "fclose",
+    "freopen",
+    "freopen64",
+    "pclose",
     "prctl",
     "prlimit",
     "prlimit64",

@@ -114,6 +114,22 @@ fn openers_that_have_waited_in_vain_leave_standard_numbers_taken() {
     }
 }
 
+/// A number that the program closes twice may be that of a file of the library by the second time, also where libc closes it.
+#[test]
+fn what_the_program_closes_twice_and_opens_again_is_its_own() {
+    let program = Program::c("hostile/closed_twice.c");
+    for way in ["close", "fclose", "closedir", "pclose", "freopen"] {
+        let test = TestDirectory::new("closed-twice");
+        let run = test.traced(&program).arg(way).arg(test.directory().join("own"));
+        let output = run.env("THR_TRACE_EVENTS", "sema").env("THR_TRACE_BUF", "1").run();
+        if !output.is_permitted("to stop a thread") {
+            return;
+        }
+        assert_eq!(output.success().stdout_text(), "", "{way}");
+        assert_eq!(test.merged().of("sema_post").len(), 2, "{way}");
+    }
+}
+
 /// Valgrind opens the command line itself, and answers with a copy of its own descriptor.
 #[test]
 fn nothing_stays_open_under_valgrind() {

@@ -318,6 +318,7 @@ mod sandbox;
 mod sem_open;
 mod spawn;
 mod spin;
+mod streams;
 mod system_call;
 mod unrecorded;
 mod user;

@@ -9,6 +9,15 @@ pub fn errno() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
+/// Calls a function, after which errno is as it was before.
+pub fn keeping_errno<T>(call: impl FnOnce() -> T) -> T {
+    let before = errno();
+    let result = call();
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = before };
+    result
+}
+
 pub trait CallResult: Copy {
     /// The column `rval`: 0 or an errno value; for functions that return something else, that.
     fn rval(&self) -> u64;

@@ -12,6 +12,7 @@ use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use spec::id;
 
 use crate::clock;
+use crate::first_use::records_nothing;
 use crate::glibc::call_arguments::name_word;
 use crate::glibc::next_functions;
 use crate::hooks::result::errno;
@@ -20,7 +21,7 @@ use crate::lifecycle::{
     replace_descriptor, restrict,
 };
 use crate::recorder::{self, records};
-use crate::sys::{self, host_numbers, user_dispatch};
+use crate::sys::{self, user_dispatch};
 use crate::trace_dir::command_line;
 
 /// What `prctl(option, value, more, length, selector)` forbids.
@@ -129,13 +130,12 @@ hook! {
 hook! {
     /// `int close(int fd);`
     fn close(fd: c_int; _caller) -> c_int {
-        if host_numbers::may_be_ours(fd) {
+        if records_nothing() {
             // SAFETY: the next function with the host's arguments.
-            close_descriptor(fd, || unsafe { call_next!(close(fd: c_int) -> c_int) }.into()) as c_int
-        } else {
-            // SAFETY: as above.
-            unsafe { jump_to_next!(close(fd: c_int) -> c_int) }
+            return unsafe { jump_to_next!(close(fd: c_int) -> c_int) };
         }
+        // SAFETY: as above.
+        close_descriptor(fd, || unsafe { call_next!(close(fd: c_int) -> c_int) }.into()) as c_int
     }
 }
 

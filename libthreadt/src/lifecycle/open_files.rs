@@ -5,10 +5,10 @@ use core::ffi::{c_int, c_long};
 
 use crate::first_use::is_recording;
 use crate::process_state::{is_initialised, is_vfork_child};
-use crate::sys::host_numbers::{Numbers, with_numbers};
+use crate::sys::host_numbers::{Numbers, may_be_ours, wait_for_openings, with_numbers};
 use crate::sys::standard_numbers::{is_standard, note_closing};
 use crate::sys::{
-    descriptor_table, file_size, finish_writes, is_foreign, is_only_thread, leave_table, stack, thread_id,
+    descriptor_table, file_size, finish_writes, is_foreign, is_only_thread, leave_table, openings, stack, thread_id,
 };
 
 /// Changes the limit to `limit` bytes by `call_next`, in such a way that no write of this library goes beyond it: the
@@ -32,10 +32,34 @@ pub fn replace_descriptor(number: c_int, call_next: impl Fn() -> c_long, is_busy
 
 /// Closes the descriptor `number` by `call_next`, unless it is one of this library: then the call fails as for any other that
 /// the program has not opened.
+///
+/// What the program has closed before may become a number of this library between the look and the call. Then this thread opens nothing
+/// by that number before the file's owner has seen that it is gone.
+#[inline]
+pub fn close_descriptor(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
+    let begun = openings();
+    if may_be_ours(number) {
+        return close_awaited(number, call_next);
+    }
+    let result = call_next();
+    if openings() != begun {
+        finish_openings(number);
+    }
+    result
+}
+
 #[cold]
 #[inline(never)]
-pub fn close_descriptor(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
+fn close_awaited(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
     change_descriptors(concerned(number), || closing(number, &call_next), |_| false)
+}
+
+#[cold]
+#[inline(never)]
+fn finish_openings(number: c_int) {
+    if is_concerned() {
+        wait_for_openings(number, thread_id());
+    }
 }
 
 /// The number, if a change of it may concern this library. Of the standard ones also what looks like the program's: it may be held for a

@@ -9,6 +9,7 @@ use super::descriptor::{close, leads_nowhere, stat};
 use super::file_notes::{Note, NoteOrNone, PLACES};
 use super::file_size::file_size_limit;
 use super::host_numbers;
+use super::memory;
 use super::open_files;
 use super::opened_before;
 use super::process::thread_id;
@@ -303,13 +304,18 @@ impl Fd {
         uninterrupted(|| unsafe { call(libc::SYS_fallocate, arguments) }).map(drop)
     }
 
-    /// Maps `length` bytes from `at` on, shared. The kernel prepares single pages, those that are touched ([`super::read_ahead`]).
+    /// Maps `length` bytes from `at` on, shared. The kernel prepares single pages, those that are touched ([`super::read_ahead`]). `EBADF` if
+    /// the host has taken the number: its file may be shorter, and is not to be written to.
     pub fn map(&self, at: u64, length: usize) -> Result<*mut u8> {
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
         let arguments = [0, length, protection, libc::MAP_SHARED as usize, self.for_call(), at as usize];
         // SAFETY: the kernel chooses a free range, and the advice changes no contents.
         unsafe {
             let address = call(libc::SYS_mmap, arguments)?;
+            if self.was_replaced() {
+                memory::unmap(address as *mut u8, length);
+                return Err(Errno(libc::EBADF));
+            }
             let _ = call(libc::SYS_madvise, [address, length, libc::MADV_RANDOM as usize]);
             Ok(address as *mut u8)
         }

@@ -13,7 +13,7 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::hold::Holder;
-use super::open_files::{has_unnoted, may_be_open, while_suspended};
+use super::open_files::{has_unnoted, is_kept, may_be_open, while_suspended};
 use super::openers;
 use super::process::{process_id, thread_exists};
 use super::stack::stack_pointer;
@@ -46,6 +46,11 @@ impl Numbers {
         is_standard((self.0 & !AND_GREATER) as c_int)
     }
 
+    /// Whether another thread than `lwp` has a file of this library there, or, if those count, is `opening` one.
+    fn are_awaited(self, lwp: u32, opening: bool) -> bool {
+        opening && has_unnoted() || may_be_open(|number| self.contains(number), |holder| holder != lwp, opening)
+    }
+
     /// Whether one is, or may become, that of a file which a thread has open for whom `is_asked`.
     fn may_be_open(self, is_asked: impl Fn(u32) -> bool) -> bool {
         may_be_open(|number| self.contains(number), is_asked, true)
@@ -73,6 +78,8 @@ const PAUSE: i64 = 100_000;
 const PATIENCE: u32 = 10_000;
 /// How often a hook looks for files that are being opened, which seldom get just this number.
 const OPENING_PATIENCE: u32 = 100;
+/// How often who has closed a number looks before it sleeps.
+const LOOKS_BEFORE_PAUSES: u32 = 300;
 /// How often an opener looks before it asks whether the announcer has left its call.
 const LOOKS_PER_QUESTION: u32 = 50;
 /// More processor time than this, in nanoseconds, no call takes that closes or replaces descriptors.
@@ -195,6 +202,24 @@ pub fn may_be_ours(number: c_int) -> bool {
     is_standard(number) || Numbers::one(number).may_be_open(|_| true) || has_unnoted()
 }
 
+/// Waits until no other thread than `lwp`, the calling one, takes this number for that of a file of this library which is not open any more:
+/// the host has closed the number, and may get it for a file of its own.
+#[cold]
+pub fn wait_for_openings(number: c_int, lwp: u32) {
+    let is_awaited = |opening| Numbers::one(number).are_awaited(lwp, opening) && !is_kept(number);
+    // Mostly it is a matter of microseconds.
+    for _ in 0..LOOKS_BEFORE_PAUSES {
+        if !is_awaited(true) {
+            return;
+        }
+        core::hint::spin_loop();
+    }
+    let mut turns = 0..PATIENCE;
+    while turns.next().is_some_and(|turn| is_awaited(turn < OPENING_PATIENCE)) {
+        sleep(PAUSE);
+    }
+}
+
 /// Calls `change`, which closes these numbers or gives them to the host, once no other thread than `lwp`, the calling one,
 /// has a file of this library there or opens one; and again as long as `is_busy` after it, because somebody is opening one
 /// after all.
@@ -206,10 +231,7 @@ pub fn with_numbers<T>(numbers: Numbers, lwp: u32, change: impl Fn() -> T, is_bu
     if let Some(announcement) = announcement {
         announcement.place.store(Holder::new(lwp, here).word(), Relaxed);
     }
-    let is_awaited = |opening: bool| {
-        let is_another = |holder| holder != lwp;
-        opening && has_unnoted() || may_be_open(|number| numbers.contains(number), is_another, opening)
-    };
+    let is_awaited = |opening| numbers.are_awaited(lwp, opening);
     // A placeholder goes when its owner closes the number, which would be the host's by then.
     let is_placed = || numbers.has_standard() && openers::contain_others(lwp);
     let wait_and_change = || {

@@ -116,7 +116,7 @@ impl Note {
         let wanted = self.inode.load(Relaxed);
         let mut certain = true;
         for number in numbers {
-            let openings = openings(wanted);
+            let openings = openings_of(wanted);
             // A program may give its own files such flags. Where it is not known which file was being opened it may be none.
             let may_be_it = |inode: &u64| if wanted == 0 { has_opened(*inode) } else { wanted == *inode };
             let Some(inode) = marked_inode(number).filter(may_be_it) else { continue };
@@ -125,7 +125,7 @@ impl Note {
                 certain &= !descriptor_table::may_differ();
                 continue;
             }
-            if is_orphan(number, inode) && openings == self::openings(wanted) && UNNOTED.load(Acquire) == 0 {
+            if is_orphan(number, inode) && openings == openings_of(wanted) && UNNOTED.load(Acquire) == 0 {
                 close(number);
             } else {
                 certain = false;
@@ -163,8 +163,13 @@ impl Note {
     }
 }
 
-/// A number that differs when a file has been opened with a note since: one that may have this inode number, where that is not 0.
-fn openings(inode: u64) -> u64 {
+/// A number that differs when a file has been opened with a note since.
+pub fn openings() -> u64 {
+    openings_of(0)
+}
+
+/// The same of those that may have this inode number, where that is not 0.
+fn openings_of(inode: u64) -> u64 {
     let may_be_it = |note: &&Note| {
         let known = note.inode.load(Relaxed);
         inode == 0 || known == 0 || known == inode
@@ -268,6 +273,13 @@ pub fn may_be_open(is_meant: impl Fn(c_int) -> bool, is_asked: impl Fn(u32) -> b
         let is_concerned = known_number(noted).is_some_and(is_here) || noted < 0 && opening;
         is_concerned && note.holder.load(SeqCst) != 0 && !note.is_suspended() && is_asked(note.lwp())
     })
+}
+
+/// Whether just one file is noted with this number, which has it still, and none is being opened that may get it.
+pub fn is_kept(number: c_int) -> bool {
+    let mut noted = used_notes().filter(|note| note.holder.load(SeqCst) != 0 && note.may_have(number));
+    let is_noted_once = noted.next().is_some_and(|note| !note.is_opening()) && noted.next().is_none();
+    is_noted_once && !has_unnoted() && is_marked(number)
 }
 
 /// Whether files are open without a note.
