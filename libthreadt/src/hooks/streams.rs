@@ -9,31 +9,32 @@ use core::ffi::{c_char, c_int, c_long, c_void};
 use crate::first_use::records_nothing;
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::hooks::result::keeping_errno;
-use crate::lifecycle::{close_descriptor, replace_descriptor};
+use crate::lifecycle::{close_within, replace_within};
 
-/// The number of a file's descriptor, -1 if it has none, or if `user`, which is about to be called, is not libc's: then the file need not be.
-fn number_of_file(stream: *mut c_void, user: &NextFunction) -> c_int {
+/// The number of a file's descriptor; -1 if it has none, or if `closer`, which is about to be called, is not libc's: then the stream may be
+/// of another kind than libc's.
+fn number_of_file(stream: *mut c_void, closer: &NextFunction) -> c_int {
     // SAFETY: the host's stream, of libc's kind.
-    number_if_of_libc(stream, user, &next_functions::fileno, || unsafe {
+    number_if_of_libc(stream, closer, &next_functions::fileno, || unsafe {
         call_next!(fileno(stream: *mut c_void) -> c_int)
     })
 }
 
 /// The same of a directory.
-fn number_of_directory(stream: *mut c_void, user: &NextFunction) -> c_int {
+fn number_of_directory(stream: *mut c_void, closer: &NextFunction) -> c_int {
     // SAFETY: as above.
-    number_if_of_libc(stream, user, &next_functions::dirfd, || unsafe {
+    number_if_of_libc(stream, closer, &next_functions::dirfd, || unsafe {
         call_next!(dirfd(stream: *mut c_void) -> c_int)
     })
 }
 
 fn number_if_of_libc(
     stream: *mut c_void,
-    user: &NextFunction,
+    closer: &NextFunction,
     function: &NextFunction,
     call: impl FnOnce() -> c_int,
 ) -> c_int {
-    if stream.is_null() || !user.is_libc() || !function.is_libc() { -1 } else { keeping_errno(call) }
+    if stream.is_null() || !closer.is_libc() || !function.is_libc() { -1 } else { keeping_errno(call) }
 }
 
 macro_rules! closing_hook {
@@ -47,7 +48,7 @@ macro_rules! closing_hook {
                 }
                 // SAFETY: as above.
                 let call_next = || unsafe { call_next!($symbol(stream: *mut c_void) -> c_int) };
-                close_descriptor($number_of(stream, &next_functions::$symbol), || call_next().into()) as c_int
+                close_within($number_of(stream, &next_functions::$symbol), || call_next().into()) as c_int
             }
         }
     };
@@ -83,7 +84,7 @@ macro_rules! reopening_hook {
                     call_next!($symbol(path: *const c_char, mode: *const c_char, stream: *mut c_void) -> *mut c_void)
                 };
                 // It can be called once only: what failed has closed the stream.
-                let result = replace_descriptor(number, || call_next().expose_provenance() as c_long, |_| false);
+                let result = replace_within(number, || call_next().expose_provenance() as c_long);
                 core::ptr::with_exposed_provenance_mut(result as usize)
             }
         }

@@ -35,6 +35,12 @@ pub fn make(generation: usize, fd: &Fd, owner: &Owner, process: WorkingProcess) 
     let is_reserved = fd.stat().is_ok_and(|stat| stat.st_size as usize >= size);
     let reserved = if is_reserved { Ok(()) } else { fd.reserve(0, size as u64) };
     let (header, in_file, slots) = match reserved.and_then(|()| fd.map(0, size)) {
+        Ok(header) if fd.is_hosts() => {
+            // The mapping is of the host's file, which may be shorter, and is not to be written to.
+            // SAFETY: mapped just now.
+            unsafe { sys::unmap(header, size) };
+            return Err(Errno(libc::EBADF));
+        }
         Ok(header) => (header, true, slots),
         // The host has closed it: this is tried again with another one.
         Err(Errno(libc::EBADF)) => return Err(Errno(libc::EBADF)),

@@ -9,7 +9,6 @@ use super::descriptor::{close, leads_nowhere, stat};
 use super::file_notes::{Note, NoteOrNone, PLACES};
 use super::file_size::file_size_limit;
 use super::host_numbers;
-use super::memory;
 use super::open_files;
 use super::opened_before;
 use super::process::thread_id;
@@ -175,6 +174,11 @@ impl Fd {
         self.is_disowned() || !open_files::is_marked(self.number)
     }
 
+    /// Whether the number is certainly that of a file of the host's.
+    pub fn is_hosts(&self) -> bool {
+        open_files::is_foreign(self.number)
+    }
+
     /// Leaves the number to the host, whose it has become; or closes it where it leads nowhere, in a forked child.
     pub fn forget(self) {
         self.close_if_detached();
@@ -304,18 +308,13 @@ impl Fd {
         uninterrupted(|| unsafe { call(libc::SYS_fallocate, arguments) }).map(drop)
     }
 
-    /// Maps `length` bytes from `at` on, shared. The kernel prepares single pages, those that are touched ([`super::read_ahead`]). `EBADF` if
-    /// the host has taken the number: its file may be shorter, and is not to be written to.
+    /// Maps `length` bytes from `at` on, shared. The kernel prepares single pages, those that are touched ([`super::read_ahead`]).
     pub fn map(&self, at: u64, length: usize) -> Result<*mut u8> {
         let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
         let arguments = [0, length, protection, libc::MAP_SHARED as usize, self.for_call(), at as usize];
         // SAFETY: the kernel chooses a free range, and the advice changes no contents.
         unsafe {
             let address = call(libc::SYS_mmap, arguments)?;
-            if self.was_replaced() {
-                memory::unmap(address as *mut u8, length);
-                return Err(Errno(libc::EBADF));
-            }
             let _ = call(libc::SYS_madvise, [address, length, libc::MADV_RANDOM as usize]);
             Ok(address as *mut u8)
         }

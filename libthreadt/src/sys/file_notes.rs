@@ -77,7 +77,8 @@ impl Note {
     /// To be called by the holder.
     pub(super) fn count_use(&self) {
         // Nobody else changes it: no addition that other threads could not interrupt, which takes longer.
-        self.uses.store(self.uses.load(Relaxed).wrapping_add(1), Relaxed);
+        // ORDERING: Release; who sees it sees the holder.
+        self.uses.store(self.uses.load(Relaxed).wrapping_add(1), Release);
     }
 
     /// The notes of other files that may be open.

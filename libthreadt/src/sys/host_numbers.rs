@@ -13,7 +13,8 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::hold::Holder;
-use super::open_files::{has_unnoted, is_kept, may_be_open, while_suspended};
+pub use super::open_files::has_unnoted;
+use super::open_files::{files_of_others, is_kept, may_be_open, while_suspended};
 use super::openers;
 use super::process::{process_id, thread_exists};
 use super::stack::stack_pointer;
@@ -46,7 +47,7 @@ impl Numbers {
         is_standard((self.0 & !AND_GREATER) as c_int)
     }
 
-    /// Whether another thread than `lwp` has a file of this library there, or, if those count, is `opening` one.
+    /// Whether another thread than `lwp` has a file of this library there. With `opening`: or is about to get one, whatever its number.
     fn are_awaited(self, lwp: u32, opening: bool) -> bool {
         opening && has_unnoted() || may_be_open(|number| self.contains(number), |holder| holder != lwp, opening)
     }
@@ -199,25 +200,40 @@ impl Announcement {
 /// Whether this number is, or may become, that of a file of this library, also because it is free once the host has closed it.
 #[inline]
 pub fn may_be_ours(number: c_int) -> bool {
-    is_standard(number) || Numbers::one(number).may_be_open(|_| true) || has_unnoted()
+    is_standard(number) || may_be_open_now(number)
 }
 
-/// Waits until no other thread than `lwp`, the calling one, takes this number for that of a file of this library which is not open any more:
-/// the host has closed the number, and may get it for a file of its own.
+/// Whether this number is that of a file of this library, or may be that of one which is being opened.
+#[inline]
+pub fn may_be_open_now(number: c_int) -> bool {
+    Numbers::one(number).may_be_open(|_| true) || has_unnoted()
+}
+
+/// Waits until each file is closed, or has another number, that another thread than `lwp`, the calling one with its stack at `place`, has open by
+/// this number or is opening now; `ends_if_kept`: only of those that do not have the number any more.
+///
+/// A file that is begun later gets the number only if it is free.
 #[cold]
-pub fn wait_for_openings(number: c_int, lwp: u32) {
-    let is_awaited = |opening| Numbers::one(number).are_awaited(lwp, opening) && !is_kept(number);
-    // Mostly it is a matter of microseconds.
-    for _ in 0..LOOKS_BEFORE_PAUSES {
-        if !is_awaited(true) {
-            return;
+pub fn wait_for_files_at(number: c_int, lwp: u32, place: usize, ends_if_kept: bool) {
+    let wait = || {
+        for file in files_of_others(lwp) {
+            let is_over = || !file.may_have(number) || ends_if_kept && is_kept(number);
+            // Mostly it is a matter of microseconds.
+            if (0..LOOKS_BEFORE_PAUSES).any(|_| is_over()) {
+                continue;
+            }
+            let mut turns = 0..PATIENCE;
+            let is_awaited = |turn: u32| !is_over() && (turn < OPENING_PATIENCE || !file.is_opening());
+            while turns.next().is_some_and(is_awaited) {
+                sleep(PAUSE);
+            }
         }
-        core::hint::spin_loop();
-    }
-    let mut turns = 0..PATIENCE;
-    while turns.next().is_some_and(|turn| is_awaited(turn < OPENING_PATIENCE)) {
-        sleep(PAUSE);
-    }
+        let mut turns = 0..OPENING_PATIENCE;
+        while turns.next().is_some() && has_unnoted() {
+            sleep(PAUSE);
+        }
+    };
+    while_suspended(lwp, place, |_| false, wait);
 }
 
 /// Calls `change`, which closes these numbers or gives them to the host, once no other thread than `lwp`, the calling one,

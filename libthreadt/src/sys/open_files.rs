@@ -164,7 +164,10 @@ impl Note {
 }
 
 /// A number that differs when a file has been opened with a note since.
-pub fn openings() -> u64 {
+///
+/// A thread that has closed a number finds that an opener had it meanwhile: the kernel's table of descriptors has a lock, so that what the
+/// opener has written before it got the number is visible to who has closed that.
+pub fn fingerprint_of_openings() -> u64 {
     openings_of(0)
 }
 
@@ -275,11 +278,51 @@ pub fn may_be_open(is_meant: impl Fn(c_int) -> bool, is_asked: impl Fn(u32) -> b
     })
 }
 
+/// A file that a thread had open, or was opening.
+pub struct OpenFile {
+    note: &'static Note,
+    holder: u64,
+    uses: u32,
+}
+
+/// The files that other threads than `lwp` have open now, or are opening.
+pub fn files_of_others(lwp: u32) -> impl Iterator<Item = OpenFile> {
+    let file = |note: &'static Note| OpenFile { note, uses: note.uses.load(Acquire), holder: note.holder.load(SeqCst) };
+    used_notes().map(file).filter(move |file| file.holder != 0 && file.note.lwp() != lwp)
+}
+
+impl OpenFile {
+    /// Whether it is open, or being opened, and this is or may become its number; not if its thread waits for a call in a handler.
+    pub fn may_have(&self, number: c_int) -> bool {
+        let noted = self.note.number.load(Acquire);
+        // One use is the beginning, one that it gets another number.
+        let is_same = || self.note.uses.load(Acquire).wrapping_sub(self.uses) < 2;
+        (noted < 0 || noted == number)
+            && self.note.holder.load(SeqCst) == self.holder
+            && is_same()
+            && !self.note.is_suspended()
+    }
+
+    /// Whether its number is not known yet.
+    pub fn is_opening(&self) -> bool {
+        self.note.number.load(Acquire) < 0
+    }
+}
+
 /// Whether just one file is noted with this number, which has it still, and none is being opened that may get it.
 pub fn is_kept(number: c_int) -> bool {
-    let mut noted = used_notes().filter(|note| note.holder.load(SeqCst) != 0 && note.may_have(number));
-    let is_noted_once = noted.next().is_some_and(|note| !note.is_opening()) && noted.next().is_none();
-    is_noted_once && !has_unnoted() && is_marked(number)
+    let before = fingerprint_of_openings();
+    let is_noted = |note: &&Note| {
+        let noted = note.number.load(SeqCst);
+        note.holder.load(SeqCst) != 0 && (noted < 0 || noted == number)
+    };
+    let mut noted = used_notes().filter(is_noted);
+    let is_noted_once = noted.next().is_some_and(|note| note.number.load(SeqCst) == number) && noted.next().is_none();
+    is_noted_once
+        && !descriptor_table::may_be_shared()
+        && is_marked(number)
+        && !has_unnoted()
+        && fingerprint_of_openings() == before
 }
 
 /// Whether files are open without a note.

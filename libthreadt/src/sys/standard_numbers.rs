@@ -196,7 +196,7 @@ fn remove_left() {
     }
 }
 
-fn is_placeholder(number: c_int) -> bool {
+pub fn is_placeholder(number: c_int) -> bool {
     let has_flags =
         || control(number, libc::F_GETFL) & MARK == MARK && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0;
     let leads_to_root =
