@@ -9,7 +9,7 @@ use core::ffi::{c_char, c_int, c_long, c_void};
 use crate::first_use::records_nothing;
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::hooks::result::keeping_errno;
-use crate::lifecycle::{close_within, replace_within};
+use crate::lifecycle::{change_within, close_after_waiting};
 
 /// The number of a file's descriptor; -1 if it has none, or if `closer`, which is about to be called, is not libc's: then the stream may be
 /// of another kind than libc's.
@@ -38,7 +38,7 @@ fn number_if_of_libc(
 }
 
 macro_rules! closing_hook {
-    ($(#[$meta:meta])* $symbol:ident $number_of:ident) => {
+    ($(#[$meta:meta])* $symbol:ident $number_of:ident $close:ident) => {
         hook! {
             $(#[$meta])*
             fn $symbol(stream: *mut c_void; _caller) -> c_int {
@@ -48,7 +48,7 @@ macro_rules! closing_hook {
                 }
                 // SAFETY: as above.
                 let call_next = || unsafe { call_next!($symbol(stream: *mut c_void) -> c_int) };
-                close_within($number_of(stream, &next_functions::$symbol), || call_next().into()) as c_int
+                $close($number_of(stream, &next_functions::$symbol), || call_next().into()) as c_int
             }
         }
     };
@@ -56,15 +56,15 @@ macro_rules! closing_hook {
 
 closing_hook! {
     /// `int fclose(FILE *stream);`
-    fclose number_of_file
+    fclose number_of_file change_within
 }
 closing_hook! {
-    /// `int pclose(FILE *stream);`
-    pclose number_of_file
+    /// `int pclose(FILE *stream);` It waits for a process.
+    pclose number_of_file close_after_waiting
 }
 closing_hook! {
     /// `int closedir(DIR *stream);`
-    closedir number_of_directory
+    closedir number_of_directory change_within
 }
 
 macro_rules! reopening_hook {
@@ -84,7 +84,7 @@ macro_rules! reopening_hook {
                     call_next!($symbol(path: *const c_char, mode: *const c_char, stream: *mut c_void) -> *mut c_void)
                 };
                 // It can be called once only: what failed has closed the stream.
-                let result = replace_within(number, || call_next().expose_provenance() as c_long);
+                let result = change_within(number, || call_next().expose_provenance() as c_long);
                 core::ptr::with_exposed_provenance_mut(result as usize)
             }
         }

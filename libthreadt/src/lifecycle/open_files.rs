@@ -5,11 +5,10 @@ use core::ffi::{c_int, c_long};
 
 use crate::first_use::is_recording;
 use crate::process_state::{is_initialised, is_vfork_child};
-use crate::sys::host_numbers::{Numbers, has_unnoted, may_be_open_now, may_be_ours, wait_for_files_at, with_numbers};
+use crate::sys::host_numbers::{Numbers, may_be_ours, wait_for_files_at, with_numbers};
 use crate::sys::standard_numbers::{is_placeholder, is_standard, note_closing};
 use crate::sys::{
-    descriptor_table, file_size, fingerprint_of_openings, finish_writes, is_foreign, is_only_thread, leave_table,
-    stack, thread_id,
+    Openings, descriptor_table, file_size, finish_writes, is_foreign, is_only_thread, leave_table, stack, thread_id,
 };
 
 /// Changes the limit to `limit` bytes by `call_next`, in such a way that no write of this library goes beyond it: the
@@ -47,20 +46,15 @@ fn close_awaited(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
     change_descriptors(concerned(number), || closing(number, &call_next), |_| false)
 }
 
-/// Closes the descriptor `number` within `call_next`, which may take any time before or after that: nobody waits for it.
-pub fn close_within(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
-    and_look_again(number, || {
-        if may_be_open_now(number) && not_owned(number) {
-            wait_for_files(number, false);
-        }
-        closing(number, &call_next)
-    })
+/// As [`close_descriptor`], within a call that may take any time: nobody waits for it.
+pub fn close_after_waiting(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
+    and_look_again(number, || closing(number, &call_next))
 }
 
-/// Gives `number` to another file by `call_next`, which closes it if it fails. It may take any time where the number is the program's, which
-/// nothing of this library gets then.
-pub fn replace_within(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
-    let is_announced = number >= 0 && (not_owned(number) || is_standard(number) && is_placeholder(number));
+/// Closes `number` by `call_next`, or gives it to another file. It may take any time where the number is the program's, which nothing of this
+/// library gets then.
+pub fn change_within(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
+    let is_announced = not_owned(number) || is_standard(number) && is_placeholder(number);
     let numbers = is_announced.then(|| Numbers::one(number));
     and_look_again(number, || change_descriptors(numbers, || closing(number, &call_next), |_| false))
 }
@@ -68,21 +62,20 @@ pub fn replace_within(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
 /// Makes a call that may close `number`. A file that is begun meanwhile may have the number then, if it is the program's no more.
 #[inline]
 fn and_look_again(number: c_int, call: impl FnOnce() -> c_long) -> c_long {
-    let before = fingerprint_of_openings();
+    let before = Openings::so_far();
     let result = call();
     // Whose file was closed has a note of it until it sees that.
-    let has_begun = || fingerprint_of_openings() != before || has_unnoted();
-    if number >= 0 && has_begun() && may_be_open_now(number) {
-        wait_for_files(number, true);
+    if number >= 0 && before.has_later() {
+        wait_for_later(&before, number);
     }
     result
 }
 
 #[cold]
 #[inline(never)]
-fn wait_for_files(number: c_int, ends_if_kept: bool) {
+fn wait_for_later(before: &Openings, number: c_int) {
     if is_concerned() {
-        wait_for_files_at(number, thread_id(), stack::stack_pointer(), ends_if_kept);
+        wait_for_files_at(number, before, thread_id(), stack::stack_pointer());
     }
 }
 

@@ -93,7 +93,12 @@ impl Note {
 
     /// A number below [`PLACES`] that few other notes have at a time, and none as long as no more are in use.
     pub fn place(&'static self) -> c_int {
-        (ptr::from_ref(self).addr() - NOTES.as_ptr().addr()) as c_int / size_of::<Note>() as c_int % PLACES as c_int
+        (self.index() % PLACES) as c_int
+    }
+
+    /// Which of the notes it is.
+    pub(super) fn index(&'static self) -> usize {
+        (ptr::from_ref(self).addr() - NOTES.as_ptr().addr()) / size_of::<Note>()
     }
 
     /// Notes which file it is, once it is known.

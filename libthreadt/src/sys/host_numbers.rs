@@ -13,8 +13,7 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::hold::Holder;
-pub use super::open_files::has_unnoted;
-use super::open_files::{files_of_others, is_kept, may_be_open, while_suspended};
+use super::open_files::{Openings, has_unnoted, is_kept, may_be_open, while_suspended};
 use super::openers;
 use super::process::{process_id, thread_exists};
 use super::stack::stack_pointer;
@@ -200,36 +199,22 @@ impl Announcement {
 /// Whether this number is, or may become, that of a file of this library, also because it is free once the host has closed it.
 #[inline]
 pub fn may_be_ours(number: c_int) -> bool {
-    is_standard(number) || may_be_open_now(number)
+    is_standard(number) || Numbers::one(number).may_be_open(|_| true) || has_unnoted()
 }
 
-/// Whether this number is that of a file of this library, or may be that of one which is being opened.
-#[inline]
-pub fn may_be_open_now(number: c_int) -> bool {
-    Numbers::one(number).may_be_open(|_| true) || has_unnoted()
-}
-
-/// Waits until each file is closed, or has another number, that another thread than `lwp`, the calling one with its stack at `place`, has open by
-/// this number or is opening now; `ends_if_kept`: only of those that do not have the number any more.
-///
-/// A file that is begun later gets the number only if it is free.
+/// Waits until nobody takes this number, which the host has closed, for that of a file which was opened with it after `before`. `lwp` is the
+/// calling thread's, with its stack at `place`.
 #[cold]
-pub fn wait_for_files_at(number: c_int, lwp: u32, place: usize, ends_if_kept: bool) {
+pub fn wait_for_files_at(number: c_int, before: &Openings, lwp: u32, place: usize) {
+    let is_awaited =
+        |opening| before.later_may_have(number, lwp, opening) && !is_kept(number) || opening && has_unnoted();
     let wait = || {
-        for file in files_of_others(lwp) {
-            let is_over = || !file.may_have(number) || ends_if_kept && is_kept(number);
-            // Mostly it is a matter of microseconds.
-            if (0..LOOKS_BEFORE_PAUSES).any(|_| is_over()) {
-                continue;
-            }
-            let mut turns = 0..PATIENCE;
-            let is_awaited = |turn: u32| !is_over() && (turn < OPENING_PATIENCE || !file.is_opening());
-            while turns.next().is_some_and(is_awaited) {
-                sleep(PAUSE);
-            }
+        // Mostly it is a matter of microseconds.
+        if (0..LOOKS_BEFORE_PAUSES).any(|_| !is_awaited(true)) {
+            return;
         }
-        let mut turns = 0..OPENING_PATIENCE;
-        while turns.next().is_some() && has_unnoted() {
+        let mut turns = 0..PATIENCE;
+        while turns.next().is_some_and(|turn| is_awaited(turn < OPENING_PATIENCE)) {
             sleep(PAUSE);
         }
     };

@@ -73,7 +73,7 @@ pub use open::{
     FileIdentity, Repetitions, give_directory_to, is_directory_of, is_own_directory, read_proc, repeat_if_closed,
     set_owner_of_new_files,
 };
-pub use open_files::{fingerprint_of_openings, is_foreign};
+pub use open_files::{Openings, is_foreign};
 pub use pidfd::pid_of_pidfd;
 pub use pool::{Pool, PoolHead, Pooled};
 pub use process::{

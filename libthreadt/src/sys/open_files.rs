@@ -116,7 +116,7 @@ impl Note {
         let wanted = self.inode.load(Relaxed);
         let mut certain = true;
         for number in numbers {
-            let openings = openings_of(wanted);
+            let openings = openings(wanted);
             // A program may give its own files such flags. Where it is not known which file was being opened it may be none.
             let may_be_it = |inode: &u64| if wanted == 0 { has_opened(*inode) } else { wanted == *inode };
             let Some(inode) = marked_inode(number).filter(may_be_it) else { continue };
@@ -125,7 +125,7 @@ impl Note {
                 certain &= !descriptor_table::may_differ();
                 continue;
             }
-            if is_orphan(number, inode) && openings == openings_of(wanted) && UNNOTED.load(Acquire) == 0 {
+            if is_orphan(number, inode) && openings == self::openings(wanted) && UNNOTED.load(Acquire) == 0 {
                 close(number);
             } else {
                 certain = false;
@@ -163,16 +163,8 @@ impl Note {
     }
 }
 
-/// A number that differs when a file has been opened with a note since.
-///
-/// A thread that has closed a number finds that an opener had it meanwhile: the kernel's table of descriptors has a lock, so that what the
-/// opener has written before it got the number is visible to who has closed that.
-pub fn fingerprint_of_openings() -> u64 {
-    openings_of(0)
-}
-
-/// The same of those that may have this inode number, where that is not 0.
-fn openings_of(inode: u64) -> u64 {
+/// A number that differs when a file has been opened with a note since: one that may have this inode number, where that is not 0.
+fn openings(inode: u64) -> u64 {
     let may_be_it = |note: &&Note| {
         let known = note.inode.load(Relaxed);
         inode == 0 || known == 0 || known == inode
@@ -278,51 +270,52 @@ pub fn may_be_open(is_meant: impl Fn(c_int) -> bool, is_asked: impl Fn(u32) -> b
     })
 }
 
-/// A file that a thread had open, or was opening.
-pub struct OpenFile {
-    note: &'static Note,
-    holder: u64,
-    uses: u32,
-}
+/// Which files have been opened, so that later ones are known: how often each note has been used, modulo 256.
+pub struct Openings([u8; NOTES_MAX]);
 
-/// The files that other threads than `lwp` have open now, or are opening.
-pub fn files_of_others(lwp: u32) -> impl Iterator<Item = OpenFile> {
-    let file = |note: &'static Note| OpenFile { note, uses: note.uses.load(Acquire), holder: note.holder.load(SeqCst) };
-    used_notes().map(file).filter(move |file| file.holder != 0 && file.note.lwp() != lwp)
-}
-
-impl OpenFile {
-    /// Whether it is open, or being opened, and this is or may become its number; not if its thread waits for a call in a handler.
-    pub fn may_have(&self, number: c_int) -> bool {
-        let noted = self.note.number.load(Acquire);
-        // One use is the beginning, one that it gets another number.
-        let is_same = || self.note.uses.load(Acquire).wrapping_sub(self.uses) < 2;
-        (noted < 0 || noted == number)
-            && self.note.holder.load(SeqCst) == self.holder
-            && is_same()
-            && !self.note.is_suspended()
+impl Openings {
+    /// Those so far.
+    ///
+    /// A thread that closes a number afterwards finds who has got that meanwhile: the kernel's table of descriptors has a lock, so that what an
+    /// opener has written before it got the number is visible to who has closed that.
+    #[inline]
+    pub fn so_far() -> Openings {
+        let mut uses = [0; NOTES_MAX];
+        used_notes().for_each(|note| uses[note.index() % NOTES_MAX] = note.uses.load(Acquire) as u8);
+        Openings(uses)
     }
 
-    /// Whether its number is not known yet.
-    pub fn is_opening(&self) -> bool {
-        self.note.number.load(Acquire) < 0
+    /// The notes of later files that are open, or are being opened.
+    fn later(&self) -> impl Iterator<Item = &'static Note> {
+        let is_later = |note: &&'static Note| note.uses.load(Acquire) as u8 != self.0[note.index() % NOTES_MAX];
+        used_notes().filter(is_later).filter(|note| note.holder.load(SeqCst) != 0)
+    }
+
+    /// Whether a later file is open, or may be.
+    #[inline]
+    pub fn has_later(&self) -> bool {
+        self.later().next().is_some() || has_unnoted()
+    }
+
+    /// Whether another thread than `lwp` has a later file by this number, or, if `opening`, is about to get one by whatever number.
+    pub fn later_may_have(&self, number: c_int, lwp: u32, opening: bool) -> bool {
+        self.later().filter(|note| note.lwp() != lwp && !note.is_suspended()).any(|note| {
+            let noted = note.number.load(SeqCst);
+            known_number(noted) == Some(number) || noted < 0 && opening
+        })
     }
 }
 
 /// Whether just one file is noted with this number, which has it still, and none is being opened that may get it.
 pub fn is_kept(number: c_int) -> bool {
-    let before = fingerprint_of_openings();
+    let before = openings(0);
     let is_noted = |note: &&Note| {
         let noted = note.number.load(SeqCst);
         note.holder.load(SeqCst) != 0 && (noted < 0 || noted == number)
     };
     let mut noted = used_notes().filter(is_noted);
     let is_noted_once = noted.next().is_some_and(|note| note.number.load(SeqCst) == number) && noted.next().is_none();
-    is_noted_once
-        && !descriptor_table::may_be_shared()
-        && is_marked(number)
-        && !has_unnoted()
-        && fingerprint_of_openings() == before
+    is_noted_once && !descriptor_table::may_be_shared() && is_marked(number) && !has_unnoted() && openings(0) == before
 }
 
 /// Whether files are open without a note.
