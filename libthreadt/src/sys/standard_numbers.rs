@@ -196,6 +196,7 @@ fn remove_left() {
     }
 }
 
+/// Whether the number looks taken for the time in which a file is opened.
 pub fn is_placeholder(number: c_int) -> bool {
     let has_flags =
         || control(number, libc::F_GETFL) & MARK == MARK && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0;
