@@ -46,11 +46,6 @@ impl Numbers {
         is_standard((self.0 & !AND_GREATER) as c_int)
     }
 
-    /// Whether another thread than `lwp` has a file of this library there. With `opening`: or is about to get one, whatever its number.
-    fn are_awaited(self, lwp: u32, opening: bool) -> bool {
-        opening && has_unnoted() || may_be_open(|number| self.contains(number), |holder| holder != lwp, opening)
-    }
-
     /// Whether one is, or may become, that of a file which a thread has open for whom `is_asked`.
     fn may_be_open(self, is_asked: impl Fn(u32) -> bool) -> bool {
         may_be_open(|number| self.contains(number), is_asked, true)
@@ -232,7 +227,10 @@ pub fn with_numbers<T>(numbers: Numbers, lwp: u32, change: impl Fn() -> T, is_bu
     if let Some(announcement) = announcement {
         announcement.place.store(Holder::new(lwp, here).word(), Relaxed);
     }
-    let is_awaited = |opening| numbers.are_awaited(lwp, opening);
+    let is_awaited = |opening: bool| {
+        let is_another = |holder| holder != lwp;
+        opening && has_unnoted() || may_be_open(|number| numbers.contains(number), is_another, opening)
+    };
     // A placeholder goes when its owner closes the number, which would be the host's by then.
     let is_placed = || numbers.has_standard() && openers::contain_others(lwp);
     let wait_and_change = || {
