@@ -9,7 +9,7 @@ use core::ffi::{c_char, c_int, c_long, c_void};
 use crate::first_use::records_nothing;
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::hooks::result::keeping_errno;
-use crate::lifecycle::{change_within, close_after_waiting};
+use crate::lifecycle::change_within;
 
 /// The number of a file's descriptor; -1 if it has none, or if `closer`, which is about to be called, is not libc's: then the stream may be
 /// of another kind than libc's.
@@ -38,7 +38,7 @@ fn number_if_of_libc(
 }
 
 macro_rules! closing_hook {
-    ($(#[$meta:meta])* $symbol:ident $number_of:ident $close:ident) => {
+    ($(#[$meta:meta])* $symbol:ident $number_of:ident) => {
         hook! {
             $(#[$meta])*
             fn $symbol(stream: *mut c_void; _caller) -> c_int {
@@ -48,7 +48,7 @@ macro_rules! closing_hook {
                 }
                 // SAFETY: as above.
                 let call_next = || unsafe { call_next!($symbol(stream: *mut c_void) -> c_int) };
-                $close($number_of(stream, &next_functions::$symbol), || call_next().into()) as c_int
+                change_within($number_of(stream, &next_functions::$symbol), || call_next().into()) as c_int
             }
         }
     };
@@ -56,15 +56,15 @@ macro_rules! closing_hook {
 
 closing_hook! {
     /// `int fclose(FILE *stream);`
-    fclose number_of_file change_within
+    fclose number_of_file
 }
 closing_hook! {
-    /// `int pclose(FILE *stream);` It waits for a process.
-    pclose number_of_file close_after_waiting
+    /// `int pclose(FILE *stream);` It waits for a process, unless the number is closed already.
+    pclose number_of_file
 }
 closing_hook! {
     /// `int closedir(DIR *stream);`
-    closedir number_of_directory change_within
+    closedir number_of_directory
 }
 
 macro_rules! reopening_hook {

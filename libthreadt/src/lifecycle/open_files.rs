@@ -46,11 +46,6 @@ fn close_awaited(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
     change_descriptors(concerned(number), || closing(number, &call_next), |_| false)
 }
 
-/// As [`close_descriptor`], within a call that may take any time: nobody waits for it.
-pub fn close_after_waiting(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
-    and_look_again(number, || closing(number, &call_next))
-}
-
 /// Closes `number` by `call_next`, or gives it to another file. It may take any time where the number is the program's, which nothing of this
 /// library gets then.
 pub fn change_within(number: c_int, call_next: impl Fn() -> c_long) -> c_long {

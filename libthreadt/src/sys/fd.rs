@@ -57,8 +57,7 @@ impl Drop for Fd {
         // Of what leads nowhere in a forked child the program may have closed the number, and have got it for a file of its own. Where it
         // was being moved, the other number leads to the file.
         let is_detached = self.note.is_some_and(Note::is_detached);
-        let is_ours = || leads_nowhere(self.number) || open_files::is_marked(self.number);
-        if !self.is_disowned() && (!is_detached || is_ours()) {
+        if !self.is_disowned() && (!is_detached || self.is_still_at(self.number)) {
             close(self.number);
         }
         Note::end(self.note);
@@ -122,6 +121,9 @@ impl Fd {
                 return fd.unless_replaced().and(Err(errno));
             }
         }
+        if host_numbers::is_avoided(fd.number, lwp) && fd.move_to(fd.number + 1, true).is_err() {
+            fd = fd.unless_replaced()?;
+        }
         drop(blocked_until_moved);
         if inode == 0 {
             fd.note_inode();
@@ -152,6 +154,11 @@ impl Fd {
     /// The number as a system call's argument; one by which no file can be open if the file is not this thread's any more.
     pub(super) fn for_call(&self) -> usize {
         if self.is_disowned() { usize::MAX } else { self.number as usize }
+    }
+
+    /// Whether a number that it has had is not one of the host's now.
+    fn is_still_at(&self, number: c_int) -> bool {
+        open_files::is_marked(number) || self.note.is_some_and(Note::is_detached) && leads_nowhere(number)
     }
 
     fn note_inode(&self) {
@@ -209,7 +216,8 @@ impl Fd {
         };
         if let Ok(moved) = moved {
             self.number = moved as c_int;
-            if !self.is_disowned() {
+            // The host may have taken the number just now.
+            if !self.is_disowned() && self.is_still_at(before) {
                 close(before);
             }
         }

@@ -6,14 +6,14 @@
 //! announcement, and opens none while there is one. Either the opener learns of the announcement, or the hook of the note.
 //!
 //! Each waits for the other for a second at most: so long a thread may wait for a processor, but one that is stopped must not
-//! stop all.
+//! stop all. Who opens a file after that does not keep it at an announced number.
 
 use core::ffi::c_int;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::hold::Holder;
-use super::open_files::{Openings, has_unnoted, is_kept, may_be_open, while_suspended};
+use super::open_files::{Openings, has_unnoted, is_kept, is_ours, may_be_open, while_suspended};
 use super::openers;
 use super::process::{process_id, thread_exists};
 use super::stack::stack_pointer;
@@ -41,6 +41,11 @@ impl Numbers {
         number == least || number > least && self.0 & AND_GREATER != 0
     }
 
+    /// Whether it is one that is now that of a file of this library.
+    fn is_ours(self) -> bool {
+        self.0 & AND_GREATER == 0 && is_ours(self.0 as c_int)
+    }
+
     /// Whether one of them is that of a standard descriptor.
     fn has_standard(self) -> bool {
         is_standard((self.0 & !AND_GREATER) as c_int)
@@ -60,6 +65,8 @@ struct Announcement {
     place: AtomicU64,
     /// The processor time that the thread had used when it began the host's call; `u64::MAX` before.
     began: AtomicU64,
+    /// What `word` was when an opener had waited for a second: so long as it is that, nobody waits for the call.
+    passed_over: AtomicU64,
 }
 
 /// More than so many calls at a time are not protected.
@@ -82,17 +89,30 @@ const CALL_TIME: u64 = 5_000_000;
 
 /// Whether another thread than `lwp` has announced a number.
 pub fn is_announced(lwp: u32) -> bool {
-    ANNOUNCEMENTS.of_others(lwp).next().is_some()
+    ANNOUNCEMENTS.awaited(lwp).next().is_some()
+}
+
+/// Whether another thread than `lwp` has announced this number long ago, and may still be changing what it stands for.
+pub fn is_avoided(number: c_int, lwp: u32) -> bool {
+    ANNOUNCEMENTS.have_passed_over(number, lwp) && {
+        ANNOUNCEMENTS.withdraw_left(lwp);
+        ANNOUNCEMENTS.have_passed_over(number, lwp)
+    }
 }
 
 /// Calls `take`, which takes a note, again and again until no other thread than `lwp`, the calling one, has announced a number
 /// after that. In between `release` gives it back.
 ///
-/// An announcement that stays is withdrawn. It may be left over: the host's call was cancelled, or a handler jumped out of it,
-/// and then its thread is gone or goes on computing. Or the call blocks, as the closing of many descriptors may do. But
-/// the thread may also be waiting for a processor; only a second tells that from one which sleeps elsewhere.
+/// An announcement that stays is withdrawn if it is left over: the host's call was cancelled, or a handler jumped out of it, and its thread is
+/// gone or goes on computing. Or the call blocks, as the closing of many descriptors may do, or that within `freopen`. But the thread may also be
+/// waiting for a processor; only a second tells that from one which sleeps elsewhere, and then the announcement is passed over.
 pub fn without_announcement<T>(lwp: u32, take: impl Fn() -> T, release: impl Fn(T)) -> T {
     ANNOUNCEMENTS.wait_until_none(lwp, take, release)
+}
+
+/// The thread whose announcement has this word.
+fn announcer_of(word: u64) -> u32 {
+    (word >> LWP_AT) as u32
 }
 
 impl Announcements {
@@ -100,21 +120,44 @@ impl Announcements {
         Announcements([const { Announcement::none() }; 16])
     }
 
-    /// The numbers that other threads than `lwp` have announced.
-    fn of_others(&self, lwp: u32) -> impl Iterator<Item = Numbers> {
+    /// Those of other threads than `lwp`, with their words.
+    #[inline]
+    fn of_others(&self, lwp: u32) -> impl Iterator<Item = (&Announcement, u64)> {
         // ORDERING: SeqCst, as what `may_be_open` reads, so that of two threads one sees what the other has written.
-        let words = self.0.iter().map(|announcement| announcement.word.load(SeqCst));
-        words.filter(move |word| *word != 0 && (word >> LWP_AT) as u32 != lwp).map(|word| Numbers(word as u32))
+        let words = self.0.iter().map(|announcement| (announcement, announcement.word.load(SeqCst)));
+        words.filter(move |(_, word)| *word != 0 && announcer_of(*word) != lwp)
+    }
+
+    /// The numbers that other threads than `lwp` have announced, and that this one waits for.
+    #[inline]
+    fn awaited(&self, lwp: u32) -> impl Iterator<Item = Numbers> {
+        let is_awaited = |(announcement, word): &(&Announcement, u64)| !announcement.is_passed_over(*word);
+        self.of_others(lwp).filter(is_awaited).map(|(_, word)| Numbers(word as u32))
+    }
+
+    /// Whether another thread than `lwp` has announced the number, but is not waited for any more.
+    #[inline]
+    fn have_passed_over(&self, number: c_int, lwp: u32) -> bool {
+        let is_meant = |word: u64| Numbers(word as u32).contains(number);
+        self.of_others(lwp).any(|(announcement, word)| announcement.is_passed_over(word) && is_meant(word))
     }
 
     /// Makes one if there is room for it.
     fn add(&self, word: u64) -> Option<&Announcement> {
-        self.0.iter().find(|free| free.word.compare_exchange(0, word, SeqCst, SeqCst).is_ok())
+        let take = |place: &Announcement, before| place.word.compare_exchange(before, word, SeqCst, SeqCst).is_ok();
+        let replace = |place: &Announcement| {
+            let before = place.passed_over.load(SeqCst);
+            before != 0 && take(place, before)
+        };
+        let free = self.0.iter().find(|place| take(place, 0));
+        let added = free.or_else(|| self.0.iter().find(|place| replace(place)));
+        // Whoever has just taken it for the one before, which nobody waits for, has a note that is looked for next.
+        added.inspect(|announcement| announcement.passed_over.store(0, SeqCst))
     }
 
     fn wait_until_none<T>(&self, lwp: u32, take: impl Fn() -> T, release: impl Fn(T)) -> T {
         let taken = take();
-        if self.of_others(lwp).next().is_none() {
+        if self.awaited(lwp).next().is_none() {
             return taken;
         }
         self.wait_with(taken, lwp, take, release)
@@ -125,12 +168,12 @@ impl Announcements {
     #[inline(never)]
     fn wait_with<T>(&self, mut taken: T, lwp: u32, take: impl Fn() -> T, release: impl Fn(T)) -> T {
         for turn in 1..PATIENCE {
-            if self.of_others(lwp).next().is_none() {
+            if self.awaited(lwp).next().is_none() {
                 return taken;
             }
             release(taken);
             // A hook that waits for another file of this thread goes on only when that is closed, which is later.
-            let is_awaited = self.of_others(lwp).any(|numbers| !numbers.may_be_open(|holder| holder == lwp));
+            let is_awaited = self.awaited(lwp).any(|numbers| !numbers.may_be_open(|holder| holder == lwp));
             if is_awaited {
                 sleep(PAUSE);
             }
@@ -139,20 +182,20 @@ impl Announcements {
                 return taken;
             }
             if turn % LOOKS_PER_QUESTION == 0 {
-                self.withdraw(lwp, |announcement, announcer| announcement.is_left(announcer));
+                self.withdraw_left(lwp);
             }
         }
-        self.withdraw(lwp, |_, _| true);
+        for (announcement, word) in self.of_others(lwp) {
+            announcement.passed_over.store(word, SeqCst);
+        }
         taken
     }
 
-    /// Withdraws those of other threads than `lwp` for which `is_meant`, which gets the announcer's LWP, is true.
+    /// Withdraws those of other threads than `lwp` that have certainly left their calls.
     #[cold]
-    fn withdraw(&self, lwp: u32, is_meant: impl Fn(&Announcement, u32) -> bool) {
-        for announcement in &self.0 {
-            let word = announcement.word.load(SeqCst);
-            let announcer = (word >> LWP_AT) as u32;
-            if word != 0 && announcer != lwp && is_meant(announcement, announcer) {
+    fn withdraw_left(&self, lwp: u32) {
+        for (announcement, word) in self.of_others(lwp) {
+            if announcement.is_left(announcer_of(word)) {
                 // Before somebody else announces something here.
                 announcement.began.store(u64::MAX, SeqCst);
                 let _ = announcement.word.compare_exchange(word, 0, SeqCst, SeqCst);
@@ -166,7 +209,7 @@ impl Announcements {
         for announcement in &self.0 {
             let word = announcement.word.load(SeqCst);
             let holder = Holder::from_word(announcement.place.load(Relaxed));
-            if (word >> LWP_AT) as u32 == lwp
+            if announcer_of(word) == lwp
                 && holder.is_some_and(|holder| holder.lwp() == lwp && holder.is_abandoned(lwp, here))
             {
                 let _ = announcement.word.compare_exchange(word, 0, SeqCst, SeqCst);
@@ -177,7 +220,16 @@ impl Announcements {
 
 impl Announcement {
     const fn none() -> Announcement {
-        Announcement { word: AtomicU64::new(0), place: AtomicU64::new(0), began: AtomicU64::new(u64::MAX) }
+        Announcement {
+            word: AtomicU64::new(0),
+            place: AtomicU64::new(0),
+            began: AtomicU64::new(u64::MAX),
+            passed_over: AtomicU64::new(0),
+        }
+    }
+
+    fn is_passed_over(&self, word: u64) -> bool {
+        self.passed_over.load(SeqCst) == word
     }
 
     /// Whether the thread `announcer`, which has made it, has certainly left its call.
@@ -201,8 +253,10 @@ pub fn may_be_ours(number: c_int) -> bool {
 /// calling thread's, with its stack at `place`.
 #[cold]
 pub fn wait_for_files_at(number: c_int, before: &Openings, lwp: u32, place: usize) {
+    // What is opened from here on is not what the host has closed.
+    let end = Openings::so_far();
     let is_awaited =
-        |opening| before.later_may_have(number, lwp, opening) && !is_kept(number) || opening && has_unnoted();
+        |opening| before.later_may_have(&end, number, lwp, opening) && !is_kept(number) || opening && has_unnoted();
     let wait = || {
         // Mostly it is a matter of microseconds.
         if (0..LOOKS_BEFORE_PAUSES).any(|_| !is_awaited(true)) {
@@ -235,7 +289,9 @@ pub fn with_numbers<T>(numbers: Numbers, lwp: u32, change: impl Fn() -> T, is_bu
     let is_placed = || numbers.has_standard() && openers::contain_others(lwp);
     let wait_and_change = || {
         let mut turns = 0..PATIENCE;
-        while turns.next().is_some_and(|turn| is_awaited(turn < OPENING_PATIENCE) || is_placed()) {
+        // Where a handler has interrupted somebody who has got the number, it is noted only when that returns.
+        let may_be_got = |turn| turn < OPENING_PATIENCE || numbers.is_ours();
+        while turns.next().is_some_and(|turn| is_awaited(may_be_got(turn)) || is_placed()) {
             sleep(PAUSE);
         }
         if turns.is_empty() && is_placed() {
@@ -298,11 +354,21 @@ mod tests {
 
     /// A handler that jumps out of the host's call, or a cancellation, leaves it behind.
     #[test]
-    fn an_announcement_that_stays_is_withdrawn() {
+    fn nobody_waits_long_for_an_announcement_that_stays() {
         let announcements = Announcements::none();
-        let announcement = announcements.add(u64::from(thread_id()) << LWP_AT | u64::from(Numbers::from(3).0)).unwrap();
+        let word = u64::from(thread_id()) << LWP_AT | u64::from(Numbers::from(3).0);
+        let announcement = announcements.add(word).unwrap();
+        assert_eq!(announcements.awaited(1).count(), 1);
         announcements.wait_until_none(1, || (), |()| ());
-        assert_eq!(announcement.word.load(SeqCst), 0);
+        assert_eq!(announcements.awaited(1).count(), 0);
+        let passed_over = |announcements: &Announcements, number| announcements.have_passed_over(number, 1);
+        assert_eq!([2, 3, 4].map(|number| passed_over(&announcements, number)), [false, true, true]);
+        for _ in 1..announcements.0.len() {
+            announcements.add(word).unwrap();
+        }
+        assert!(core::ptr::eq(announcements.add(word).unwrap(), announcement), "the last place that nobody waits for");
+        assert!(announcements.add(word).is_none());
+        assert!(!passed_over(&announcements, 3));
     }
 
     /// A thread may lose its processor for as long between looking at its placeholder and closing the number.

@@ -195,6 +195,11 @@ pub fn is_marked(number: c_int) -> bool {
     control(number, libc::F_GETFL) & MARK == MARK && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0
 }
 
+/// Whether a descriptor is open and, as far as can be told, that of a file which this library has opened.
+pub fn is_ours(number: c_int) -> bool {
+    marked_inode(number).is_some_and(has_opened)
+}
+
 /// Whether a descriptor is open and none of this library's.
 pub fn is_foreign(number: c_int) -> bool {
     // SAFETY: no memory is involved.
@@ -287,8 +292,11 @@ impl Openings {
 
     /// The notes of later files that are open, or are being opened.
     fn later(&self) -> impl Iterator<Item = &'static Note> {
-        let is_later = |note: &&'static Note| note.uses.load(Acquire) as u8 != self.0[note.index() % NOTES_MAX];
-        used_notes().filter(is_later).filter(|note| note.holder.load(SeqCst) != 0)
+        used_notes().filter(|note| self.is_later(note) && note.holder.load(SeqCst) != 0)
+    }
+
+    fn is_later(&self, note: &'static Note) -> bool {
+        note.uses.load(Acquire) as u8 != self.0[note.index() % NOTES_MAX]
     }
 
     /// Whether a later file is open, or may be.
@@ -297,9 +305,11 @@ impl Openings {
         self.later().next().is_some() || has_unnoted()
     }
 
-    /// Whether another thread than `lwp` has a later file by this number, or, if `opening`, is about to get one by whatever number.
-    pub fn later_may_have(&self, number: c_int, lwp: u32, opening: bool) -> bool {
-        self.later().filter(|note| note.lwp() != lwp && !note.is_suspended()).any(|note| {
+    /// Whether another thread than `lwp` has a later file, but none later than `end`, by this number, or, if `opening`, is about to get one by
+    /// whatever number.
+    pub fn later_may_have(&self, end: &Openings, number: c_int, lwp: u32, opening: bool) -> bool {
+        let is_meant = |note: &&'static Note| !end.is_later(note) && note.lwp() != lwp && !note.is_suspended();
+        self.later().filter(is_meant).any(|note| {
             let noted = note.number.load(SeqCst);
             known_number(noted) == Some(number) || noted < 0 && opening
         })

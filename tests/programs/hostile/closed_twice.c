@@ -1,11 +1,17 @@
 // Closes a number that it has closed already, and then gets it for its own file, while another thread writes a record; both are stopped in
-// it, as by a debugger: `closed_twice WAY FILE`.
+// it, as by a debugger: `closed_twice WAY ORDER FILE`.
 //
-// The first thread is stopped when it is about to close the number a second time: by `close`, by `fclose` of a second stream, by
-// `closedir`, or with `pclose`; or, WAY `freopen`, when it is about to open its file in a stream whose number is closed. Then the second one
-// goes on until it is about to write, by that number, if it is not made to wait; then the first one until it has opened its own file, if it is
-// not; then both. Ends with 1 if the number does not lead to the first one's file at the end, or that has been written to; with 77 where no
-// thread may be stopped.
+// WAY is what the first thread closes the number by: `close`, `fclose` of a second stream, `closedir` or `pclose`; or `freopen`, which opens its
+// file in a stream whose number is closed. The second thread is stopped when it is about to write by that number. ORDER:
+//
+//   within    the first one is stopped when it is about to close the number, or to open its file in that stream; then the second one goes on
+//             until it is stopped, if it is not made to wait; then the first one until it has opened its own file, if it is not; then both
+//   long      as `within`, but the second one has more than a second
+//   before    the second one is stopped before the first one begins to close the number
+//   opening   as `before`, but the second one is stopped as soon as it has got the number
+//
+// Ends with 1 if the number does not lead to the first one's file at the end, or that has been written to, or if closing has succeeded though the
+// number was another one's before; with 77 where no thread may be stopped.
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -18,10 +24,17 @@
 
 #include "stopped_threads.h"
 
-enum { RUN, IS_CLOSED, HAS_POSTED, PATIENCE = 40 };
+enum { RUN, IS_CLOSED, MAY_CLOSE, HAS_POSTED };
+// In beginnings and ends of system calls: that which is to be waited for is a matter of a few, of 10 ms, or of a second.
+enum { SHORT = 40, MEDIUM = 2000, LONG = 100000 };
 
-static const char *way, *path;
+static const char *way, *order, *path;
 static sem_t semaphore;
+
+// Whether the first thread begins to close the number before the second one begins to open a file.
+static int begins_first(void) {
+    return strcmp(order, "within") == 0 || strcmp(order, "long") == 0;
+}
 
 static int open_own(void) {
     int number = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -43,19 +56,25 @@ static int reopen(FILE *stream) {
         CHECK((stream = fdopen(number, "r+")));
     }
     CHECK(close(number) == 0);
+    shared->number = number;
     begin_step(IS_CLOSED);
-    if (strcmp(way, "close") == 0)
-        close(number);
-    else if (strcmp(way, "fclose") == 0)
-        fclose(stream);
-    else if (strcmp(way, "closedir") == 0)
-        closedir(directory);
-    else if (strcmp(way, "pclose") == 0)
-        pclose(stream);
-    else {
+    if (!begins_first())
+        wait_until(MAY_CLOSE);
+    if (strcmp(way, "freopen") == 0) {
         CHECK((stream = freopen(path, "w+", stream)));
         return fileno(stream);
     }
+    int result;
+    if (strcmp(way, "close") == 0)
+        result = close(number);
+    else if (strcmp(way, "fclose") == 0)
+        result = fclose(stream);
+    else if (strcmp(way, "closedir") == 0)
+        result = closedir(directory);
+    else
+        result = pclose(stream);
+    // What looks at the number first may find it free, and close it when it is another one's.
+    CHECK(result == -1 || (strcmp(way, "close") == 0 && begins_first()));
     return open_own();
 }
 
@@ -104,6 +123,14 @@ static int is_about_to_close(const struct user_regs_struct *registers) {
     return shared->step == IS_CLOSED && begins(registers) && (long)registers->orig_rax == wanted;
 }
 
+static int is_waiting(const struct user_regs_struct *registers) {
+    return shared->step == IS_CLOSED && begins(registers) && registers->orig_rax == SYS_sched_yield;
+}
+
+static int has_got_number(const struct user_regs_struct *registers) {
+    return !begins(registers) && registers->orig_rax == SYS_openat && (int)registers->rax == shared->number;
+}
+
 static int is_about_to_write(const struct user_regs_struct *registers) {
     return begins(registers) && registers->orig_rax == SYS_pwrite64;
 }
@@ -113,22 +140,30 @@ static int has_opened(const struct user_regs_struct *registers) {
     return !begins(registers) && (long)registers->orig_rax == wanted;
 }
 
-// Lets it go on to one of these, or for some system calls.
-static void run_for_a_while(pid_t thread, int (*is_wanted)(const struct user_regs_struct *)) {
+// Lets it go on to one of these, or for so many beginnings and ends of system calls.
+static void run_for(int patience, pid_t thread, int (*is_wanted)(const struct user_regs_struct *)) {
     struct user_regs_struct registers;
-    for (int stops = 0; stops < PATIENCE && go_on(thread, &registers) && !is_wanted(&registers); stops++)
+    for (int stops = 0; stops < patience && go_on(thread, &registers) && !is_wanted(&registers); stops++)
         ;
 }
 
 int main(int argc, char **argv) {
-    CHECK(argc == 3);
+    CHECK(argc == 4);
     way = argv[1];
-    path = argv[2];
+    order = argv[2];
+    path = argv[3];
     begin_process(run);
     pid_t closer = take_thread(0), recorder = take_thread(1);
-    run_until(closer, is_about_to_close);
-    run_for_a_while(recorder, is_about_to_write);
-    run_for_a_while(closer, has_opened);
+    if (begins_first()) {
+        run_until(closer, is_about_to_close);
+        run_for(strcmp(order, "long") == 0 ? LONG : SHORT, recorder, is_about_to_write);
+        run_for(SHORT, closer, has_opened);
+    } else {
+        run_until(closer, is_waiting);
+        run_until(recorder, strcmp(order, "opening") == 0 ? has_got_number : is_about_to_write);
+        begin_step(MAY_CLOSE);
+        run_for(MEDIUM, closer, has_opened);
+    }
     leave_thread(recorder);
     leave_thread(closer);
     return end_of_process();

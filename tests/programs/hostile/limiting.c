@@ -23,6 +23,7 @@
 
 static atomic_int done;
 static atomic_long made;
+static atomic_int begun;
 
 static void limit(int way, rlim_t bytes) {
     struct rlimit old, new = {bytes, RLIM_INFINITY};
@@ -58,6 +59,9 @@ static void pairs(long count) {
 }
 
 static void *work(void *count) {
+    // Without room for them no files are made, for good.
+    pairs(1);
+    atomic_fetch_add(&begun, 1);
     pairs((long)count);
     return NULL;
 }
@@ -75,6 +79,8 @@ int main(int argc, char **argv) {
         pthread_t threads[2];
         for (int i = 0; i < 2; i++)
             CHECK(pthread_create(&threads[i], NULL, work, (void *)count) == 0);
+        while (atomic_load(&begun) < 2)
+            usleep(1000);
         for (long round = 0; round < rounds; round++) {
             usleep(200);
             limit(round, round % 2);
@@ -88,7 +94,7 @@ int main(int argc, char **argv) {
         CHECK(ulimit(UL_SETFSIZE, 1L << 40) == 1L << 40 && ulimit(UL_GETFSIZE) == 1L << 40);
         CHECK(setrlimit(RLIMIT_FSIZE, (void *)1) == -1 && prlimit(0, RLIMIT_FSIZE, (void *)1, NULL) == -1);
     } else {
-        // Without room for them no files are made, for good.
+        // As in `work`.
         pairs(1);
         signal(SIGALRM, lower);
         struct itimerval often = {{0, 300}, {0, 300}};

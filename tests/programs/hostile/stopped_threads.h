@@ -14,6 +14,8 @@
 
 struct shared {
     atomic_int step, threads[8];
+    // A descriptor of the process, for the parent.
+    atomic_int number;
 };
 // Of the process and its parent.
 static struct shared *shared;
