@@ -210,12 +210,10 @@ impl Fd {
         let moved = if self.was_replaced() || !has_to_be && host_numbers::is_announced(lwp) {
             Err(Errno(libc::EBADF))
         } else {
-            let arguments = [self.for_call(), libc::F_DUPFD_CLOEXEC as usize, least as usize];
-            // SAFETY: no memory is involved.
-            unsafe { call(libc::SYS_fcntl, arguments) }
+            self.duplicate(least)
         };
         if let Ok(moved) = moved {
-            self.number = moved as c_int;
+            self.number = moved;
             // The host may have taken the number just now.
             if !self.is_disowned() && self.is_still_at(before) {
                 close(before);
@@ -231,6 +229,19 @@ impl Fd {
             note.close_unless_replaced(self.number);
         }
         moved.map(drop)
+    }
+
+    /// Another number of the file, from `least` on. `EBADF` if the host has taken the one that it has.
+    fn duplicate(&self, least: c_int) -> Result<c_int> {
+        let arguments = [self.for_call(), libc::F_DUPFD_CLOEXEC as usize, least as usize];
+        // SAFETY: no memory is involved.
+        let duplicate = unsafe { call(libc::SYS_fcntl, arguments) }? as c_int;
+        if self.is_still_at(duplicate) {
+            return Ok(duplicate);
+        }
+        // It is the host's file.
+        close(duplicate);
+        Err(Errno(libc::EBADF))
     }
 
     /// Bytes read into `buffer` from `at` on; 0 at the end of the file.
