@@ -2,6 +2,7 @@
 
 pub mod expected_records;
 mod hanging;
+mod runs;
 
 use std::fs;
 use std::path::Path;

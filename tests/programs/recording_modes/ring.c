@@ -8,6 +8,7 @@
 //   fork N         a child does so and ends by _exit; it is waited for
 //   exec RING      becomes `ring` with the arguments that are left and THR_TRACE_RING=RING; without it if RING is -
 //   go             prints "ready" and waits until there is a file `go`
+//   pause          prints "paused" and waits for a signal
 //   filter         from here on, every call that opens, writes or changes a file or maps memory kills the process
 //   kill, abort, quick_exit, _exit
 //
@@ -91,6 +92,11 @@ int main(int argc, char **argv) {
             dprintf(1, "ready\n");
             while (access("go", F_OK))
                 usleep(500);
+            continue;
+        }
+        if (strcmp(step, "pause") == 0) {
+            dprintf(1, "paused\n");
+            pause();
             continue;
         }
         if (strcmp(step, "filter") == 0) {

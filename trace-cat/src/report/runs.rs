@@ -4,17 +4,15 @@
 //! was started twice makes two runs, and the programs of a pipeline make one, even if their shell is not recorded.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use spec::buffer::{Owner, PAGE, SLOTS_OFFSET};
-use spec::record::RECORD_LEN_MAX;
 
 use super::process_info::{ProcessInfo, processes_in_directory};
-use crate::record::columns;
 use crate::support::local_time::DateTime;
+use crate::trace::buffers::record_span::{self, RecordSpan};
 use crate::trace::buffers::slots::{holds_only_zeros, read_up_to};
 use crate::trace::file_handle::open_regular;
 use crate::trace::file_names::{is_read_with, is_subdirectory};
@@ -103,8 +101,8 @@ fn distinct_directories(paths: &[PathBuf]) -> Vec<&PathBuf> {
     directories.iter().filter(|(real, _)| !is_within_another(real)).map(|(_, path)| *path).collect()
 }
 
-/// The runs in a directory. If it is the only directory and has only one run, no record file is opened: times only separate
-/// and sort runs.
+/// The runs in a directory. If it is the only directory and has only one run, no records are read: times only separate and sort
+/// runs.
 fn runs_in_directory(directory: &Path, hosts: &HostTable, is_only: bool) -> Vec<ProgramRun> {
     let host = hosts.view(directory);
     let mut processes = processes_in_directory(directory);
@@ -200,29 +198,17 @@ fn roots(parents: &[Option<usize>]) -> Vec<usize> {
     roots.into_iter().flatten().collect()
 }
 
-/// The times of the first and the last record in the record files, each of which is taken to be in order. If there is no
-/// record, both are the time of the last change.
+/// The times of the first and the last record in the trbufs and the record files, whose texts are taken to be in order. If there is
+/// no record, both are the time of the last change: trinfo says when a process began, but by another clock and its ticks.
 fn span(processes: &[ProcessInfo]) -> (u64, u64) {
+    // The newest records of a process that was killed, or runs, are in its trbuf alone. What a running one moves to its files meanwhile
+    // is read there.
+    let buffers = processes.iter().flat_map(|process| &process.buffers);
+    let buffered = buffers.filter_map(|path| record_span::of_trbuf(path));
     let files = processes.iter().flat_map(|process| &process.records);
-    let spans = files.filter_map(|path| {
-        let file = open_regular(path).ok()?;
-        let first = columns::time(&lines_from(&file, 0)?)?;
-        let length = file.metadata().ok()?.len();
-        let tail = lines_from(&file, length.saturating_sub(2 * RECORD_LEN_MAX as u64))?;
-        let last = tail.split(|&byte| byte == b'\n').filter_map(columns::time).next_back();
-        Some((first, last.unwrap_or(first).max(first)))
-    });
-    spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_else(|| last_change(processes))
-}
-
-/// Some bytes of a file from the first line on that begins at `at` or later; `None` if no line does.
-fn lines_from(file: &File, at: u64) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; 2 * RECORD_LEN_MAX];
-    let length = file.read_at(&mut bytes, at).ok()?;
-    bytes.truncate(length);
-    // At the beginning of the file there is a line.
-    let start = if at == 0 { 0 } else { bytes.iter().position(|&byte| byte == b'\n')? + 1 };
-    Some(bytes.split_off(start))
+    let written = files.filter_map(|path| record_span::of_file(path));
+    let span = buffered.chain(written).reduce(RecordSpan::join);
+    span.map_or_else(|| last_change(processes), |span| (span.first, span.last))
 }
 
 /// The time of the last change of any of the files, twice.
@@ -238,7 +224,8 @@ fn last_change(processes: &[ProcessInfo]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::test_trace::record;
+    use crate::testing::test_trace::{TRBUF, record};
+    use crate::testing::trbuf_image::TrbufImage;
     use std::fs;
 
     /// A directory with processes, each of which is given as pid, ppid, and the times of its records in seconds.
@@ -322,6 +309,23 @@ mod tests {
     fn the_last_record_of_a_long_file_is_found() {
         let many: Vec<u64> = (10..1000).collect();
         assert_eq!(runs(&[(1, 100, &many), (2, 100, &[999]), (3, 100, &[1000])]), [vec![1, 2], vec![3]]);
+    }
+
+    #[test]
+    fn records_in_buffers_belong_to_the_run() {
+        // The first and the last records of one that was killed, or runs, are in its trbuf.
+        let directory = trace(&[(1, 100, &[5]), (2, 100, &[4]), (3, 100, &[6]), (4, 100, &[8])]);
+        let [first, last] = [3, 7].map(|seconds| record(seconds * 1_000_000_000, 1, "02:04:0", 0));
+        let write = |image: TrbufImage| fs::write(directory.path().join(TRBUF), image.bytes).unwrap();
+        let runs = || {
+            let runs = find_runs(&[directory.path().to_owned()]);
+            runs.iter().map(|run| (run.processes.len(), run.start / 1_000_000_000)).collect::<Vec<_>>()
+        };
+        assert_eq!(runs(), [(1, 4), (1, 5), (1, 6), (1, 8)]);
+        write(TrbufImage::with_text(1, &format!("{first}{last}")));
+        assert_eq!(runs(), [(3, 3), (1, 8)]);
+        write(TrbufImage::with_text(1, &format!("{}\n{last}{}", &first[..50], &last[..50])));
+        assert_eq!(runs(), [(1, 4), (2, 5), (1, 8)], "incomplete lines are no records");
     }
 
     #[test]
