@@ -5,15 +5,16 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use spec::buffer::{Owner, PAGE, SLOTS_OFFSET};
+use spec::buffer::{Owner, PAGE};
 
 use super::process_info::{ProcessInfo, processes_in_directory};
 use crate::support::local_time::DateTime;
 use crate::trace::buffers::record_span::{self, RecordSpan};
-use crate::trace::buffers::slots::{holds_only_zeros, read_up_to};
+use crate::trace::buffers::slots::{has_slot_in_use, is_left_blank, read_up_to};
 use crate::trace::file_handle::open_regular;
 use crate::trace::file_names::{is_read_with, is_subdirectory};
 use crate::trace::hosts::HostTable;
@@ -134,15 +135,19 @@ fn runs_in_directory(directory: &Path, hosts: &HostTable, is_only: bool) -> Vec<
 
 /// Whether a process has no trinfo and no record, as a child that was killed as soon as it was forked. Nobody knows whose child it is.
 fn has_nothing(process: &ProcessInfo) -> bool {
-    let is_blank = |path: &PathBuf| {
-        let mut page = [0; PAGE];
-        let is_blank = open_regular(path).and_then(|file| {
-            let length = read_up_to(&file, &mut page, 0)?;
-            Ok(Owner::lost_records(&page[..length]) == 0 && holds_only_zeros(&file, SLOTS_OFFSET as u64)?)
-        });
-        is_blank.unwrap_or(false)
-    };
+    let is_blank = |path: &PathBuf| is_blank(path).unwrap_or(false);
     process.start == 0 && process.records.is_empty() && process.buffers.iter().all(is_blank)
+}
+
+/// Whether a trbuf holds nothing of its process. It may hold the text of another one that has left it to this.
+fn is_blank(path: &Path) -> io::Result<bool> {
+    let file = open_regular(path)?;
+    let mut page = [0; PAGE];
+    let length = read_up_to(&file, &mut page, 0)?;
+    match Owner::parse(&page[..length]) {
+        Ok(owner) => Ok(Owner::lost_records(&page) == 0 && !has_slot_in_use(&file, owner.layout)?),
+        Err(_) => Ok(page.iter().all(|&byte| byte == 0) && is_left_blank(&file)?),
+    }
 }
 
 /// Groups the processes that descend from the same one.
@@ -226,6 +231,7 @@ mod tests {
     use super::*;
     use crate::testing::test_trace::{TRBUF, record};
     use crate::testing::trbuf_image::TrbufImage;
+    use spec::buffer::{SLOTS_OFFSET, SlotLayout};
     use std::fs;
 
     /// A directory with processes, each of which is given as pid, ppid, and the times of its records in seconds.
@@ -336,10 +342,20 @@ mod tests {
             find_runs(&[directory.path().to_owned()]).len()
         };
         assert_eq!(buffers("trbuf.0000002", b""), 1);
-        let mut with_slot = vec![0; SLOTS_OFFSET + PAGE];
-        assert_eq!(buffers("trbuf.0000002", &with_slot), 1);
-        with_slot[SLOTS_OFFSET] = 1;
-        assert_eq!(buffers("trbuf.0000002", &with_slot), 2);
+        let mut blank = vec![0; SlotLayout::BUFFERS.first_size() as usize];
+        assert_eq!(buffers("trbuf.0000002", &blank), 1);
+        // The text of a child that has left it the trbuf; then also the trbuf's new header.
+        blank[SLOTS_OFFSET + PAGE..][..9].copy_from_slice(b"12345:678");
+        assert_eq!(buffers("trbuf.0000002", &blank), 1);
+        let mut begun = TrbufImage::new();
+        begun.bytes.resize(blank.len(), 0);
+        begun.bytes[SLOTS_OFFSET..].copy_from_slice(&blank[SLOTS_OFFSET..]);
+        assert_eq!(buffers("trbuf.0000002", &begun.bytes), 1);
+        let mut with_slot = TrbufImage::new();
+        with_slot.add_slot(2);
+        assert_eq!(buffers("trbuf.0000002", &with_slot.bytes), 2);
+        blank[SLOTS_OFFSET] = 1;
+        assert_eq!(buffers("trbuf.0000002", &blank), 2, "damaged");
     }
 
     #[test]

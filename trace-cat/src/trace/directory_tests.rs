@@ -78,6 +78,9 @@ fn buffers_without_their_first_page_are_reported() {
     // Another process that had its number before has ended.
     trace.file("trinfo.0000001", "format 1\npid 1\nlost 0\n").file(TRBUF, b"");
     assert_eq!(trace.cat(&[]), (record_lines(0..2, 2), String::new()));
+    // It was killed while it made them.
+    trace.file("trinfo.0000001", "");
+    assert_eq!(trace.cat(&[]), (record_lines(0..2, 2), String::new()));
     // There was no room for it.
     trace.file("trinfo.0000001", "format 1\npid 1\nbuffer anonymous\n").file(TRBUF, b"");
     assert!(!trace.cat(&[]).1.contains("blank"), "{}", trace.cat(&[]).1);

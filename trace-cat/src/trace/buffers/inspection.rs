@@ -70,9 +70,10 @@ fn try_inspect(path: &Path, diagnostics: &Diagnostics) -> io::Result<ProcessStat
     }
 }
 
-/// Whether the process has a trinfo, which it makes once it has recorded something, and its trbuf has a header; and it does not say that
-/// the buffers were in the process's own memory, nor how many records were lost, as it does at the end: then it is that of an earlier
-/// process with this number, and the trbuf's had just begun when it was killed.
+/// Whether the process has written its trinfo, as it does once it has recorded something, and its trbuf has a header; and that does not say
+/// that the buffers were in the process's own memory, nor how many records were lost, as it does at the end: then it is that of an earlier
+/// process with this number, and the trbuf's had just begun when it was killed. An empty one may be left of a beginning that was
+/// interrupted.
 fn had_buffers(path: &Path) -> bool {
     let Some(FileName::Buffers(number)) = split_name(path).1 else { return false };
     let info = std::fs::read(ProcessFiles::of_file(path, number).path(FileName::Info(number)));
@@ -81,7 +82,7 @@ fn had_buffers(path: &Path) -> bool {
         (b"lost", _) | (b"buffer", b"anonymous") => false,
         _ => is_open,
     };
-    info.is_ok_and(|text| info::lines(&text).fold(true, is_open))
+    info.is_ok_and(|text| info::lines(&text).fold(false, is_open))
 }
 
 fn is_blank(page: &[u8; PAGE]) -> bool {

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-use spec::buffer::{PAGE, SLOTS_OFFSET, SlotLayout};
+use spec::buffer::{self, PAGE, SLOTS_OFFSET, SlotLayout};
 
 /// Bytes of an incomplete slot that are read at a time.
 const CHUNK_LEN: usize = 64 * 1024;
@@ -58,6 +58,18 @@ impl<'a> Slots<'a> {
             return Ok(Some(SlotEntry::Slot { index, at }));
         }
     }
+}
+
+/// Whether a trbuf with such slots has one that a thread had when the process was killed, or that is damaged.
+pub fn has_slot_in_use(file: &File, layout: SlotLayout) -> io::Result<bool> {
+    let mut page = [0; PAGE];
+    let mut slots = Slots::new(file, layout)?;
+    while let Some(entry) = slots.next(&mut page)? {
+        if matches!(entry, SlotEntry::Incomplete { .. }) || !matches!(buffer::slot_lwp(&page), Ok(None)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether `file` holds only zeros from `at` on.
