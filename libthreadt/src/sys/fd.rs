@@ -5,8 +5,8 @@ use core::ffi::{CStr, c_int};
 use libc::{AFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
 
 use super::call::{Errno, Result, call, filled_by};
-use super::descriptor::{close, leads_nowhere, stat};
-use super::file_notes::{Note, NoteOrNone, PLACES};
+use super::descriptor::{close, stat};
+use super::file_notes::{Note, NoteOrNone};
 use super::file_size::file_size_limit;
 use super::host_numbers;
 use super::open_files;
@@ -48,8 +48,8 @@ fn write_all(length: usize, write: impl Fn(usize) -> Result<usize>) -> Result {
 /// Where a jump or a fork leaves one behind, its note (`open_files`) leads to it.
 #[derive(Debug)]
 pub struct Fd {
-    number: c_int,
-    note: NoteOrNone,
+    pub(super) number: c_int,
+    pub(super) note: NoteOrNone,
 }
 
 impl Drop for Fd {
@@ -68,21 +68,6 @@ impl Fd {
     /// As [`Fd::open_inode`], for a file of which nothing is known.
     pub(super) fn open(path: &CStr, flags: c_int, mode: u32) -> Result<Fd> {
         Fd::open_inode(path, flags, mode, 0, thread_id())?.kept_apart()
-    }
-
-    /// The same file by a number that the host's next files do not get ([`Fd::keep_apart`]). `EBADF` if the host has taken
-    /// the number that it had.
-    pub(super) fn kept_apart(mut self) -> Result<Fd> {
-        if self.keep_apart() { Ok(self) } else { self.unless_replaced() }
-    }
-
-    /// The same, or `EBADF` if the host has taken its number.
-    pub(super) fn unless_replaced(self) -> Result<Fd> {
-        if self.was_replaced() {
-            self.forget();
-            return Err(Errno(libc::EBADF));
-        }
-        Ok(self)
     }
 
     /// Opens `path`; the descriptor does not survive an exec. For the functions in `open`, which check what it is. `inode` is
@@ -132,22 +117,9 @@ impl Fd {
         Ok(fd)
     }
 
-    /// Gives the descriptor a number that the host's next files do not get: the kernel gives them the lowest free one. A
-    /// host thread that closes descriptors that are not its own then does not meet ours by the number of its next file;
-    /// nor do two threads of ours, which have different notes and so begin at different numbers.
-    ///
-    /// The kernel's table does not grow for that: to let it grow takes milliseconds in a process of several threads.
-    ///
-    /// Returns whether it has got another number: then the host had not taken the one before.
-    pub fn keep_apart(&mut self) -> bool {
-        let least = open_files::table_size(self.number) - PLACES as c_int;
-        let place = self.note.map(Note::place).filter(|_| self.number < least);
-        place.is_some_and(|place| self.move_to(least + place, false).is_ok())
-    }
-
     /// The file is not this thread's any more: a handler that has interrupted it has forked a child which shares the table of
     /// descriptors, of which this is the thread, or has left the table.
-    fn is_disowned(&self) -> bool {
+    pub(super) fn is_disowned(&self) -> bool {
         self.note.is_some_and(Note::is_disowned)
     }
 
@@ -156,92 +128,12 @@ impl Fd {
         if self.is_disowned() { usize::MAX } else { self.number as usize }
     }
 
-    /// Whether a number that it has had is not one of the host's now.
-    fn is_still_at(&self, number: c_int) -> bool {
-        open_files::is_marked(number) || self.note.is_some_and(Note::is_detached) && leads_nowhere(number)
-    }
-
     fn note_inode(&self) {
         let Ok(stat) = self.stat() else { return };
         opened_before::add_inode(stat.st_ino);
         if let Some(note) = self.note {
             note.set_inode(stat.st_ino);
         }
-    }
-
-    fn note_number(&self) {
-        opened_before::add_number(self.number);
-        if let Some(note) = self.note {
-            note.set_number(self.number);
-        }
-    }
-
-    /// Whether the number now is that of a file of the host's.
-    pub fn was_replaced(&self) -> bool {
-        self.is_disowned() || !open_files::is_marked(self.number)
-    }
-
-    /// Whether the number is certainly that of a file of the host's.
-    pub fn is_hosts(&self) -> bool {
-        open_files::is_foreign(self.number)
-    }
-
-    /// Leaves the number to the host, whose it has become; or closes it where it leads nowhere, in a forked child.
-    pub fn forget(self) {
-        self.close_if_detached();
-        Note::end(self.note);
-        core::mem::forget(self);
-    }
-
-    fn close_if_detached(&self) {
-        if let Some(note) = self.note.filter(|_| !self.is_disowned()) {
-            note.close_if_detached(self.number);
-        }
-    }
-
-    /// Changes the number to one from `least` on; unless it has to be, only if the host changes none at this moment.
-    fn move_to(&mut self, least: c_int, has_to_be: bool) -> Result {
-        let before = self.number;
-        let lwp = self.note.map_or(0, Note::lwp);
-        if let Some(note) = self.note {
-            note.set_moving(before);
-        }
-        // The host may have taken the number before it was noted.
-        let moved = if self.was_replaced() || !has_to_be && host_numbers::is_announced(lwp) {
-            Err(Errno(libc::EBADF))
-        } else {
-            self.duplicate(least)
-        };
-        if let Ok(moved) = moved {
-            self.number = moved;
-            // The host may have taken the number just now.
-            if !self.is_disowned() && self.is_still_at(before) {
-                close(before);
-            }
-        }
-        opened_before::add_number(self.number);
-        if let Some(note) = self.note
-            && !note.end_moving(before, self.number)
-            && moved.is_ok()
-            && note.lwp() == lwp
-        {
-            // A handler has closed the other number, and could not know this one. In a child that shares the table it is the parent's.
-            note.close_unless_replaced(self.number);
-        }
-        moved.map(drop)
-    }
-
-    /// Another number of the file, from `least` on. `EBADF` if the host has taken the one that it has.
-    fn duplicate(&self, least: c_int) -> Result<c_int> {
-        let arguments = [self.for_call(), libc::F_DUPFD_CLOEXEC as usize, least as usize];
-        // SAFETY: no memory is involved.
-        let duplicate = unsafe { call(libc::SYS_fcntl, arguments) }? as c_int;
-        if self.is_still_at(duplicate) {
-            return Ok(duplicate);
-        }
-        // It is the host's file.
-        close(duplicate);
-        Err(Errno(libc::EBADF))
     }
 
     /// Bytes read into `buffer` from `at` on; 0 at the end of the file.

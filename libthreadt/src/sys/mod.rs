@@ -1,3 +1,4 @@
+mod announcements;
 mod call;
 mod copied_files;
 mod decimal;
@@ -6,6 +7,7 @@ pub mod descriptor_table;
 pub mod diagnostics;
 pub mod elf;
 mod fd;
+mod fd_number;
 mod file_notes;
 pub mod file_size;
 pub mod function_symbols;

@@ -195,9 +195,10 @@ pub fn is_marked(number: c_int) -> bool {
     control(number, libc::F_GETFL) & MARK == MARK && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0
 }
 
-/// Whether a descriptor is open and, as far as can be told, that of a file which this library has opened.
+/// Whether a descriptor is open and, as far as can be told, that of a file which this library has opened, or is just opening.
 pub fn is_ours(number: c_int) -> bool {
-    marked_inode(number).is_some_and(has_opened)
+    let is_opening = |note: &Note| note.is_opening() && note.inode() == 0;
+    marked_inode(number).is_some_and(|inode| has_opened(inode) || used_notes().any(is_opening))
 }
 
 /// Whether a descriptor is open and none of this library's.

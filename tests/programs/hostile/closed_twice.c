@@ -7,6 +7,7 @@
 //   within    the first one is stopped when it is about to close the number, or to open its file in that stream; then the second one goes on
 //             until it is stopped, if it is not made to wait; then the first one until it has opened its own file, if it is not; then both
 //   long      as `within`, but the second one has more than a second
+//   flush     as `long`, but the second one writes a full buffer, and the number is that which such a write moves its file to
 //   before    the second one is stopped before the first one begins to close the number
 //   opening   as `before`, but the second one is stopped as soon as it has got the number
 //
@@ -27,13 +28,19 @@
 enum { RUN, IS_CLOSED, MAY_CLOSE, HAS_POSTED };
 // In beginnings and ends of system calls: that which is to be waited for is a matter of a few, of 10 ms, or of a second.
 enum { SHORT = 40, MEDIUM = 2000, LONG = 100000 };
+// Records that are more than a buffer holds.
+enum { FULL = 2000 };
 
 static const char *way, *order, *path;
 static sem_t semaphore;
 
 // Whether the first thread begins to close the number before the second one begins to open a file.
 static int begins_first(void) {
-    return strcmp(order, "within") == 0 || strcmp(order, "long") == 0;
+    return strcmp(order, "within") == 0 || strcmp(order, "long") == 0 || strcmp(order, "flush") == 0;
+}
+
+static int is_flush(void) {
+    return strcmp(order, "flush") == 0;
 }
 
 static int open_own(void) {
@@ -53,6 +60,11 @@ static int reopen(FILE *stream) {
         number = fileno(stream);
     } else {
         number = open_own();
+        if (is_flush()) {
+            int apart = 48 + shared->threads[1] % 16;
+            CHECK(dup2(number, apart) == apart && close(number) == 0);
+            number = apart;
+        }
         CHECK((stream = fdopen(number, "r+")));
     }
     CHECK(close(number) == 0);
@@ -80,6 +92,9 @@ static int reopen(FILE *stream) {
 
 static void *use_file(void *unused) {
     struct stat own, found;
+    // The other one has no file open then, so that the number is the least free one when it is closed.
+    while (!atomic_load(&shared->threads[1]))
+        sched_yield();
     FILE *pipe = strcmp(way, "pclose") == 0 ? popen("exit 0", "r") : NULL;
     be_thread(0);
     int number = reopen(pipe);
@@ -94,7 +109,8 @@ static void *use_file(void *unused) {
 static void *record(void *unused) {
     post();
     be_thread(1);
-    CHECK(sem_post(&semaphore) == 0);
+    for (int i = 0; i < (is_flush() ? FULL : 1); i++)
+        CHECK(sem_post(&semaphore) == 0);
     begin_step(HAS_POSTED);
     return unused;
 }
@@ -156,7 +172,7 @@ int main(int argc, char **argv) {
     pid_t closer = take_thread(0), recorder = take_thread(1);
     if (begins_first()) {
         run_until(closer, is_about_to_close);
-        run_for(strcmp(order, "long") == 0 ? LONG : SHORT, recorder, is_about_to_write);
+        run_for(strcmp(order, "within") == 0 ? SHORT : LONG, recorder, is_about_to_write);
         run_for(SHORT, closer, has_opened);
     } else {
         run_until(closer, is_waiting);

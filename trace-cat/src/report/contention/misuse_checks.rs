@@ -52,7 +52,12 @@ impl Analysis {
         } else {
             let process = state.process;
             object = self.object_at(process, arguments[0]).filter(|_| event.0 > 1);
-            let address = if matches!(event, (4 | 7, 1)) { arguments[3] } else { arguments[4] };
+            let address = match event {
+                (4 | 7, 1) => arguments[3],
+                // sema_open has what it returned there.
+                (4, 31) => 0,
+                _ => arguments[4],
+            };
             site = self.sites.intern(process, address);
         }
         self.add_misuse(MisuseKind::Error(event, error), object, thread, site, time);

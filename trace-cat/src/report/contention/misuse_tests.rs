@@ -219,9 +219,14 @@ fn errors_that_functions_returned() {
         (15, 1, "2:3:0", &[16, libc::EBUSY as u64]),
         (16, 1, "1:38:1", &[64, 0x500]),
         (17, 1, "1:38:2", &[1]),
+        (18, 1, "4:31:0", &[0, 0x40, 0o600, 1, libc::EINVAL as u64]),
     ];
     let knowledge = Knowledge { only_blocked: true, ..Knowledge::default() };
-    let found = misuse(&analysed_with(&lines, knowledge).0);
+    let analysis = analysed_with(&lines, knowledge).0;
     // The first mutex is known only from the second record on.
-    assert_eq!(found, [("error", 1, 0, 2), ("error", 1, 0, 1), ("error", 1, 0, 1)]);
+    let errors = [("error", 1, 0, 2), ("error", 1, 0, 1), ("error", 1, 0, 1), ("error", 1, 0, 1)];
+    assert_eq!(misuse(&analysis), errors);
+    // What sema_open returned is no address.
+    let has_site = analysis.misuse.rows.iter().map(|row| row.site != 0);
+    assert_eq!(has_site.collect::<Vec<_>>(), [true, true, false, false]);
 }
