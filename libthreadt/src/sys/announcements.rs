@@ -158,7 +158,7 @@ impl Announcements {
                 return taken;
             }
             if turn % LOOKS_PER_QUESTION == 0 {
-                self.withdraw_left(lwp);
+                self.pass_over_left(lwp);
             }
         }
         for (announcement, word) in self.of_others(lwp) {
@@ -167,11 +167,11 @@ impl Announcements {
         taken
     }
 
-    /// Whether another thread than `lwp` has announced just this number, is not waited for any more, and has not certainly left its call.
+    /// Whether another thread than `lwp` has announced just this number, is not waited for any more, and has not ended.
     #[inline]
     pub fn avoid(&self, number: c_int, lwp: u32) -> bool {
         self.have_passed_over(number, lwp) && {
-            self.withdraw_left(lwp);
+            self.pass_over_left(lwp);
             self.have_passed_over(number, lwp)
         }
     }
@@ -185,14 +185,16 @@ impl Announcements {
         }
     }
 
-    /// Withdraws those of other threads than `lwp` that have certainly left their calls.
+    /// Passes over those of other threads than `lwp` that seem to have left their calls, and withdraws those of threads that have ended.
     #[cold]
-    fn withdraw_left(&self, lwp: u32) {
+    fn pass_over_left(&self, lwp: u32) {
         for (announcement, word) in self.of_others(lwp) {
-            if announcement.is_left(announcer_of(word)) {
+            if !thread_exists(process_id(), announcer_of(word)) {
                 // Before somebody else announces something here.
                 announcement.began.store(u64::MAX, SeqCst);
                 let _ = announcement.word.compare_exchange(word, 0, SeqCst, SeqCst);
+            } else if announcement.seems_left(announcer_of(word)) {
+                announcement.passed_over.store(word, SeqCst);
             }
         }
     }
@@ -240,14 +242,13 @@ impl Announcement {
         self.passed_over.load(SeqCst) == word
     }
 
-    /// Whether the thread `announcer`, which has made it, has certainly left its call.
-    fn is_left(&self, announcer: u32) -> bool {
+    /// Whether the thread `announcer`, which has made it, has used more time than its call takes: it has left that, or its handlers have
+    /// interrupted it.
+    fn seems_left(&self, announcer: u32) -> bool {
         let began = self.began.load(SeqCst);
-        match time_used_by(announcer) {
-            // It may have announced something else meanwhile.
-            Ok(now) => now.saturating_sub(began) > CALL_TIME && self.began.load(SeqCst) == began,
-            Err(_) => !thread_exists(process_id(), announcer),
-        }
+        // It may have announced something else meanwhile.
+        let has_computed = |now: u64| now.saturating_sub(began) > CALL_TIME && self.began.load(SeqCst) == began;
+        time_used_by(announcer).is_ok_and(has_computed)
     }
 }
 
@@ -264,16 +265,25 @@ mod tests {
     }
 
     #[test]
-    fn only_a_thread_that_is_gone_or_goes_on_computing_has_left_its_call() {
-        let announcement = Announcement::none();
+    fn nobody_waits_for_a_thread_that_is_gone_or_goes_on_computing() {
+        let announcements = Announcements::none();
         let me = thread_id();
-        assert!(!announcement.is_left(me), "it waits");
-        assert!(announcement.is_left(u32::MAX >> 10), "no thread has that ID");
-        announcement.began.store(time_used_by(me).unwrap(), SeqCst);
-        assert!(!announcement.is_left(me), "it has just begun");
-        announcement.began.store(0, SeqCst);
+        let announced = announcements.announce(Numbers::one(3), me, 1).unwrap();
+        let gone = announcements.announce(Numbers::one(4), u32::MAX >> 10, 1).unwrap();
+        let awaited = || announcements.awaited(1).collect::<Vec<_>>();
+        announcements.pass_over_left(1);
+        assert_eq!(awaited(), [Numbers::one(3)], "no thread has that ID; the other one waits");
+        assert_eq!(gone.announcement.word.load(SeqCst), 0);
+        announced.begin_call(me);
+        announcements.pass_over_left(1);
+        assert_eq!(awaited(), [Numbers::one(3)], "it has just begun");
+        announced.announcement.began.store(0, SeqCst);
         while time_used_by(me).unwrap() <= CALL_TIME {}
-        assert!(announcement.is_left(me));
+        announcements.pass_over_left(1);
+        assert_eq!(awaited(), []);
+        assert!(announcements.avoid(3, 1), "handlers of its may have computed");
+        announced.end();
+        assert!(!announcements.avoid(3, 1));
     }
 
     /// A handler that jumps out of the host's call, or a cancellation, leaves it behind.

@@ -99,15 +99,15 @@ impl Fd {
         };
         let mut fd = Fd { number, note };
         fd.note_number();
-        if standard_numbers::is_standard(number) {
+        let is_standard = standard_numbers::is_standard(number);
+        if is_standard {
             // The host has closed it by an instruction of its own, or within libc; what it writes there must not reach our file.
             standard_numbers::note_closing();
-            if let Err(errno) = fd.move_to(3, true) {
-                return fd.unless_replaced().and(Err(errno));
-            }
         }
-        if host_numbers::is_avoided(fd.number, lwp) && fd.move_to(fd.number + 1, true).is_err() {
-            fd = fd.unless_replaced()?;
+        if (is_standard || host_numbers::is_avoided(number, lwp))
+            && let Err(errno) = fd.move_to(3, true)
+        {
+            return fd.unless_replaced().and(Err(errno));
         }
         drop(blocked_until_moved);
         if inode == 0 {

@@ -107,7 +107,10 @@ impl Fd {
         loop {
             let arguments = [self.for_call(), libc::F_DUPFD_CLOEXEC as usize, least as usize];
             // SAFETY: no memory is involved.
-            let duplicate = unsafe { call(libc::SYS_fcntl, arguments) }? as c_int;
+            let duplicate = unsafe { call(libc::SYS_fcntl, arguments) };
+            // The process may have no such number.
+            let or_too_many = |errno| if errno == Errno(libc::EINVAL) { Errno(libc::EMFILE) } else { errno };
+            let duplicate = duplicate.map_err(or_too_many)? as c_int;
             let is_file = self.is_still_at(duplicate);
             if is_file && !host_numbers::is_avoided(duplicate, lwp) {
                 return Ok(duplicate);

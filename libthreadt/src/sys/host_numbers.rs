@@ -37,9 +37,9 @@ pub fn is_avoided(number: c_int, lwp: u32) -> bool {
 /// Calls `take`, which takes a note, again and again until no other thread than `lwp`, the calling one, has announced a number
 /// after that. In between `release` gives it back.
 ///
-/// An announcement that stays is withdrawn if it is left over: the host's call was cancelled, or a handler jumped out of it, and its thread is
-/// gone or goes on computing. Or the call blocks, as the closing of many descriptors may do, or that within `freopen`. But the thread may also be
-/// waiting for a processor; only a second tells that from one which sleeps elsewhere, and then the announcement is passed over.
+/// An announcement that stays is passed over. It may be left over: the host's call was cancelled, or a handler jumped out of it, and then its
+/// thread is gone or goes on computing. Or the call blocks, as the closing of many descriptors may do, or that within `freopen`. But the thread
+/// may also be waiting for a processor; only a second tells that from one which sleeps elsewhere.
 pub fn without_announcement<T>(lwp: u32, take: impl Fn() -> T, release: impl Fn(T)) -> T {
     ANNOUNCEMENTS.wait_until_none(lwp, take, release)
 }
