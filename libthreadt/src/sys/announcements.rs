@@ -65,7 +65,8 @@ struct Announcement {
     place: AtomicU64,
     /// The processor time that the thread had used when it began the host's call; `u64::MAX` before.
     began: AtomicU64,
-    /// What `word` was when an opener had waited for a second: so long as it is that, nobody waits for the call.
+    /// What `word` was when an opener had waited for a second, or the thread seemed to have left its call: so long as it is that, nobody waits
+    /// for the call.
     passed_over: AtomicU64,
 }
 
@@ -169,7 +170,7 @@ impl Announcements {
 
     /// Whether another thread than `lwp` has announced just this number, is not waited for any more, and has not ended.
     #[inline]
-    pub fn avoid(&self, number: c_int, lwp: u32) -> bool {
+    pub fn is_avoided(&self, number: c_int, lwp: u32) -> bool {
         self.have_passed_over(number, lwp) && {
             self.pass_over_left(lwp);
             self.have_passed_over(number, lwp)
@@ -223,7 +224,7 @@ impl Announced<'_> {
     /// The call has returned.
     pub fn end(self) {
         self.announcement.began.store(u64::MAX, SeqCst);
-        // An opener may have withdrawn it.
+        // If it was passed over, another one may have its place.
         let _ = self.announcement.word.compare_exchange(self.word, 0, SeqCst, SeqCst);
     }
 }
@@ -281,9 +282,9 @@ mod tests {
         while time_used_by(me).unwrap() <= CALL_TIME {}
         announcements.pass_over_left(1);
         assert_eq!(awaited(), []);
-        assert!(announcements.avoid(3, 1), "handlers of its may have computed");
+        assert!(announcements.is_avoided(3, 1), "handlers of its may have computed");
         announced.end();
-        assert!(!announcements.avoid(3, 1));
+        assert!(!announcements.is_avoided(3, 1));
     }
 
     /// A handler that jumps out of the host's call, or a cancellation, leaves it behind.

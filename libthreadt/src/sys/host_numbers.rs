@@ -31,7 +31,7 @@ pub fn is_announced(lwp: u32) -> bool {
 
 /// Whether another thread than `lwp` has announced just this number long ago, and may still be changing what it stands for.
 pub fn is_avoided(number: c_int, lwp: u32) -> bool {
-    ANNOUNCEMENTS.avoid(number, lwp)
+    ANNOUNCEMENTS.is_avoided(number, lwp)
 }
 
 /// Calls `take`, which takes a note, again and again until no other thread than `lwp`, the calling one, has announced a number

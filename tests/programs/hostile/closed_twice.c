@@ -34,13 +34,13 @@ enum { FULL = 2000 };
 static const char *way, *order, *path;
 static sem_t semaphore;
 
-// Whether the first thread begins to close the number before the second one begins to open a file.
-static int begins_first(void) {
-    return strcmp(order, "within") == 0 || strcmp(order, "long") == 0 || strcmp(order, "flush") == 0;
-}
-
 static int is_flush(void) {
     return strcmp(order, "flush") == 0;
+}
+
+// Whether the first thread begins to close the number before the second one begins to open a file.
+static int begins_first(void) {
+    return strcmp(order, "within") == 0 || strcmp(order, "long") == 0 || is_flush();
 }
 
 static int open_own(void) {

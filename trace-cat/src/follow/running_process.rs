@@ -19,7 +19,7 @@ use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::buffers::dead_process::read_leftovers;
 use crate::trace::buffers::leftovers::ProcessLeftovers;
 use crate::trace::buffers::live_slot::{LiveSlot, read_layout};
-use crate::trace::buffers::slots::{SlotEntry, Slots, read_up_to};
+use crate::trace::buffers::slots::{SlotEntry, Slots, is_blank, read_up_to};
 use crate::trace::file_handle::{DescriptorBudget, FileIdentity};
 use crate::trace::file_names::ProcessFiles;
 use crate::trace::process_liveness::owner_is_gone;
@@ -51,7 +51,7 @@ impl RunningProcess {
         let length = read_up_to(&file, &mut page, 0)?;
         let metadata = file.metadata()?;
         let identity = (metadata.dev(), metadata.ino());
-        if page.iter().all(|&byte| byte == 0) {
+        if is_blank(&page) {
             return Ok(None);
         }
         let owner = Owner::parse(&page[..length]).map_err(|damage| io::Error::other(damage.to_string()))?;

@@ -78,6 +78,13 @@ pub fn detail_name(event: (u8, u8), which: u8, index: usize) -> Option<&'static 
     }
 }
 
+/// The index of the column into which THR_TRACE_DETAIL puts the address of the caller; `None` if such records have none for it.
+pub fn caller_column(event: (u8, u8), which: u8) -> Option<usize> {
+    let kind = Event::find(event.0, event.1)?.kinds.iter().find(|kind| kind.which == which)?;
+    let is_free = |index: usize| kind.columns[index].is_none();
+    (0..kind.columns.len()).find(|&index| is_free(index) && detail_name(event, which, index) == Some("caller"))
+}
+
 /// The name of a category, or its number.
 pub fn category_name(event1: u8) -> Vec<u8> {
     match CATEGORIES.get(usize::from(event1)) {
@@ -98,6 +105,13 @@ pub fn event_name(fields: &Fields) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_callers_address_has_a_column_that_nothing_else_has() {
+        let columns = [((2, 2), 1), ((2, 4), 0), ((4, 1), 0), ((7, 1), 0), ((4, 31), 0), ((2, 2), 2), ((12, 99), 0)];
+        let expected = [Some(4), Some(4), Some(3), Some(3), None, None, None];
+        assert_eq!(columns.map(|(event, which)| caller_column(event, which)), expected);
+    }
 
     #[test]
     fn every_record_kind_is_found_and_nothing_else() {

@@ -14,7 +14,7 @@ use spec::buffer::{Owner, PAGE};
 use super::process_info::{ProcessInfo, processes_in_directory};
 use crate::support::local_time::DateTime;
 use crate::trace::buffers::record_span::{self, RecordSpan};
-use crate::trace::buffers::slots::{has_slot_in_use, is_left_blank, read_up_to};
+use crate::trace::buffers::slots::{has_slot_in_use, is_blank, is_left_blank, read_up_to};
 use crate::trace::file_handle::open_regular;
 use crate::trace::file_names::{is_read_with, is_subdirectory};
 use crate::trace::hosts::HostTable;
@@ -135,18 +135,18 @@ fn runs_in_directory(directory: &Path, hosts: &HostTable, is_only: bool) -> Vec<
 
 /// Whether a process has no trinfo and no record, as a child that was killed as soon as it was forked. Nobody knows whose child it is.
 fn has_nothing(process: &ProcessInfo) -> bool {
-    let is_blank = |path: &PathBuf| is_blank(path).unwrap_or(false);
-    process.start == 0 && process.records.is_empty() && process.buffers.iter().all(is_blank)
+    let is_unused = |path: &PathBuf| is_unused(path).unwrap_or(false);
+    process.start == 0 && process.records.is_empty() && process.buffers.iter().all(is_unused)
 }
 
 /// Whether a trbuf holds nothing of its process. It may hold the text of another one that has left it to this.
-fn is_blank(path: &Path) -> io::Result<bool> {
+fn is_unused(path: &Path) -> io::Result<bool> {
     let file = open_regular(path)?;
     let mut page = [0; PAGE];
     let length = read_up_to(&file, &mut page, 0)?;
     match Owner::parse(&page[..length]) {
         Ok(owner) => Ok(Owner::lost_records(&page) == 0 && !has_slot_in_use(&file, owner.layout)?),
-        Err(_) => Ok(page.iter().all(|&byte| byte == 0) && is_left_blank(&file)?),
+        Err(_) => Ok(is_blank(&page) && is_left_blank(&file)?),
     }
 }
 

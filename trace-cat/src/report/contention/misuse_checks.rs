@@ -7,6 +7,7 @@ use super::holds::Hold;
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind;
 use super::tables::{ImageEnd, OngoingCall, ThreadFate};
+use crate::record::record_kinds::caller_column;
 use crate::report::misuse::{Misuse, MisuseKind, SuspectedMisuse};
 
 impl Analysis {
@@ -52,12 +53,7 @@ impl Analysis {
         } else {
             let process = state.process;
             object = self.object_at(process, arguments[0]).filter(|_| event.0 > 1);
-            let address = match event {
-                (4 | 7, 1) => arguments[3],
-                // sema_open has what it returned there.
-                (4, 31) => 0,
-                _ => arguments[4],
-            };
+            let address = caller_column(event, which).map_or(0, |column| arguments[column]);
             site = self.sites.intern(process, address);
         }
         self.add_misuse(MisuseKind::Error(event, error), object, thread, site, time);

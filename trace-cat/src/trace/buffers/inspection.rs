@@ -11,7 +11,7 @@ use super::dead_process::read_leftovers;
 use super::leftovers::ProcessState;
 use super::live_slot::read_layout;
 use super::running_process_copy;
-use super::slots::{holds_only_zeros, is_left_blank, read_up_to};
+use super::slots::{holds_only_zeros, is_blank, is_left_blank, read_up_to};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::trace::file_handle::open_if_present;
 use crate::trace::file_names::{ProcessFiles, split_name};
@@ -83,8 +83,4 @@ fn had_buffers(path: &Path) -> bool {
         _ => is_open,
     };
     info.is_ok_and(|text| info::lines(&text).fold(false, is_open))
-}
-
-fn is_blank(page: &[u8; PAGE]) -> bool {
-    page.iter().all(|&byte| byte == 0)
 }

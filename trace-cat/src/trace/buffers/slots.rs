@@ -72,6 +72,11 @@ pub fn has_slot_in_use(file: &File, layout: SlotLayout) -> io::Result<bool> {
     Ok(false)
 }
 
+/// Whether nothing has been written to a page.
+pub fn is_blank(page: &[u8; PAGE]) -> bool {
+    page.iter().all(|&byte| byte == 0)
+}
+
 /// Whether `file` holds only zeros from `at` on.
 pub fn holds_only_zeros(file: &File, at: u64) -> io::Result<bool> {
     is_zero_but(file, at, |_| false)
