@@ -21,9 +21,19 @@ struct shared {
 static struct shared *shared;
 static pid_t process;
 
+// In the parent: ends it if the process has ended.
+static inline void check_process(void) {
+    int status;
+    if (waitpid(process, &status, WNOHANG) == process)
+        _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
 static inline void wait_until(int step) {
-    while (atomic_load(&shared->step) < step)
+    while (atomic_load(&shared->step) < step) {
         sched_yield();
+        if (process)
+            check_process();
+    }
 }
 
 static inline void begin_step(int step) {
@@ -57,10 +67,8 @@ static inline void be_thread(int index) {
 
 // In the parent. Ends it where no thread may be stopped.
 static inline pid_t take_thread(int index) {
-    int status;
     while (!shared->threads[index])
-        if (waitpid(process, &status, WNOHANG) == process)
-            _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+        check_process();
     begin_to_interrupt(shared->threads[index]);
     return shared->threads[index];
 }
