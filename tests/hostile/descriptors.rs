@@ -114,13 +114,14 @@ fn openers_that_have_waited_in_vain_leave_standard_numbers_taken() {
     }
 }
 
-/// A number that the program closes twice may be that of a file of the library by the second time, also where libc closes it.
+/// A number that the program closes twice may be that of a file of the library by the second time, also where libc closes it, and where
+/// another thread has closed it while libc was about to.
 #[test]
 fn what_the_program_closes_twice_and_opens_again_is_its_own() {
     let program = Program::c("hostile/closed_twice.c");
     let orders = |way| ["within", "before", "opening"].map(|order| (way, order));
     let closing = ["close", "fclose", "closedir", "pclose", "freopen"].into_iter().flat_map(orders);
-    for (way, order) in closing.chain([("freopen", "long"), ("freopen", "flush")]) {
+    for (way, order) in closing.chain(["open", "long", "flush"].map(|order| ("freopen", order))) {
         let test = TestDirectory::new("closed-twice");
         let run = test.traced(&program).args([way, order]).arg(test.directory().join("own"));
         let output = run.env("THR_TRACE_EVENTS", "sema").unbuffered_if(order != "flush").run();
@@ -130,6 +131,19 @@ fn what_the_program_closes_twice_and_opens_again_is_its_own() {
         assert_eq!(output.success().stdout_text(), "", "{way} {order}");
         let records = if order == "flush" { 2001 } else { 2 };
         assert_eq!(test.merged().of("sema_post").len(), records, "{way} {order}");
+    }
+}
+
+/// A call that has closed its number may go on for long, and its number may be that of any other file by then.
+#[test]
+fn nobody_waits_for_a_call_that_has_closed_its_number() {
+    for how in ["pclose", "fclose"] {
+        let test = TestDirectory::new("waiting-close");
+        let run = test.traced(Program::c("hostile/waiting_close.c")).arg(how).env("THR_TRACE_EVENTS", "mutex");
+        let sleeps: u32 = run.env("THR_TRACE_BUF", "1").run().success().stdout_text().trim().parse().unwrap();
+        // It may wait for another thread's file for a moment.
+        assert!(sleeps < 100, "{how}: slept {sleeps} times");
+        assert_eq!(test.merged().of("mutex_unlock").len(), 100);
     }
 }
 

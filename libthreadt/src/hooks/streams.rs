@@ -9,7 +9,7 @@ use core::ffi::{c_char, c_int, c_long, c_void};
 use crate::first_use::records_nothing;
 use crate::glibc::next_functions::{self, NextFunction};
 use crate::hooks::result::keeping_errno;
-use crate::lifecycle::change_within;
+use crate::lifecycle::{change_within, reopen_within};
 
 /// The number of a file's descriptor; -1 if it has none, or if `closer`, which is about to be called, is not libc's: then the stream may be
 /// of another kind than libc's.
@@ -84,7 +84,7 @@ macro_rules! reopening_hook {
                     call_next!($symbol(path: *const c_char, mode: *const c_char, stream: *mut c_void) -> *mut c_void)
                 };
                 // It can be called once only: what failed has closed the stream.
-                let result = change_within(number, || call_next().expose_provenance() as c_long);
+                let result = reopen_within(number, || call_next().expose_provenance() as c_long);
                 core::ptr::with_exposed_provenance_mut(result as usize)
             }
         }

@@ -25,7 +25,7 @@ pub use libraries::{after_close, before_close, note_recorded_code};
 pub use namespace::{change_namespace, note_renumbering};
 pub use open_files::{
     change_file_size_limit, change_within, close_descriptor, close_descriptors_from, leave_descriptor_table,
-    replace_descriptor,
+    reopen_within, replace_descriptor,
 };
 #[cfg(not(test))]
 pub use process_exit::at_exit;

@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_long};
 
 use crate::first_use::is_recording;
 use crate::process_state::{is_initialised, is_vfork_child};
-use crate::sys::host_numbers::{Numbers, may_be_ours, wait_for_files_at, with_numbers};
+use crate::sys::host_numbers::{self, Numbers, are_held, may_be_ours, wait_for_files_at, while_held, with_numbers};
 use crate::sys::standard_numbers::{is_placeholder, is_standard, note_closing};
 use crate::sys::{
     Openings, descriptor_table, file_size, finish_writes, is_foreign, is_only_thread, leave_table, stack, thread_id,
@@ -37,7 +37,16 @@ pub fn replace_descriptor(number: c_int, call_next: impl Fn() -> c_long, is_busy
 /// one of the program that uses such a number natively, opens nothing by it before the file's owner has seen that it is gone.
 #[inline]
 pub fn close_descriptor(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
+    note_closed(Numbers::one(number));
     and_look_again(number, || if may_be_ours(number) { close_awaited(number, &call_next) } else { call_next() })
+}
+
+/// These numbers are about to be closed, which other threads' calls may need that have begun when they were open (`reopen_within`).
+#[inline]
+fn note_closed(numbers: Numbers) {
+    if are_held(numbers) && may_concern() {
+        host_numbers::note_closed(numbers);
+    }
 }
 
 #[cold]
@@ -46,12 +55,18 @@ fn close_awaited(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
     change_descriptors(concerned(number), || closing(number, &call_next), |_| false)
 }
 
-/// Closes `number` by `call_next`, or gives it to another file. It may take any time where the number is the program's, which nothing of this
-/// library gets then.
+/// Closes `number` by `call_next`, or gives it to another file. It may take any time where the number is the program's.
 pub fn change_within(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
     let is_announced = not_owned(number) || is_standard(number) && is_placeholder(number);
     let numbers = is_announced.then(|| Numbers::one(number));
     and_look_again(number, || change_descriptors(numbers, || closing(number, &call_next), |_| false))
+}
+
+/// Gives `number` to another file by `call_next`, which needs it until it returns: also if it is the program's before, and another thread
+/// closes it meanwhile. What closes the number itself may wait for long after that, and nobody must wait for it.
+pub fn reopen_within(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
+    let change = || change_within(number, &call_next);
+    if number >= 0 && may_concern() { while_held(number, thread_id(), change) } else { change() }
 }
 
 /// Makes a call that may close `number`. A file that is begun meanwhile may have the number then, if it is the program's no more.
@@ -82,7 +97,9 @@ fn concerned(number: c_int) -> Option<Numbers> {
 
 /// Closes the descriptors from `least` on, or some of them, by `call_next`; none of this library.
 pub fn close_descriptors_from(least: c_int, call_next: impl Fn() -> c_long) -> c_long {
-    change_descriptors(Some(Numbers::from(least.max(0))), || closing(least.max(0), &call_next), |_| false)
+    let numbers = Numbers::from(least.max(0));
+    note_closed(numbers);
+    change_descriptors(Some(numbers), || closing(least.max(0), &call_next), |_| false)
 }
 
 /// Gives the thread a table of descriptors of its own by `call_next`, which returns 0 if it does, and leaves none of this library
@@ -127,10 +144,15 @@ fn change_descriptors(
     call_next: impl Fn() -> c_long,
     is_busy: impl Fn(&c_long) -> bool,
 ) -> c_long {
-    match numbers.filter(|_| is_concerned() || is_initialised() && descriptor_table::may_be_shared()) {
+    match numbers.filter(|_| may_concern()) {
         Some(numbers) => with_numbers(numbers, thread_id(), call_next, is_busy),
         None => call_next(),
     }
+}
+
+/// Whether what descriptors stand for may concern this library's files, or the parent's of a child that shares its table.
+fn may_concern() -> bool {
+    is_concerned() || is_initialised() && descriptor_table::may_be_shared()
 }
 
 /// Whether the process's own files are concerned. A vfork child's limits are its own, though it shares the memory, and so are its

@@ -19,6 +19,8 @@ const LOOKS_PER_QUESTION: u32 = 50;
 /// More processor time than this, in nanoseconds, no call takes that closes or replaces descriptors.
 const CALL_TIME: u64 = 5_000_000;
 const LWP_AT: u32 = 32;
+/// The bit of an announcement's word that says that the program has the number open, so that nobody else gets it, and nobody waits.
+const IS_HELD: u64 = 1 << 63;
 
 /// The numbers that a call concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +61,11 @@ impl Numbers {
 
 /// That a thread is about to change what numbers stand for.
 struct Announcement {
-    /// The LWP above the numbers; 0 if there is none.
+    /// The LWP above the numbers, and [`IS_HELD`] above that; 0 if there is none.
     word: AtomicU64,
     /// Where the thread's stack was, as a [`Holder`].
     place: AtomicU64,
-    /// The processor time that the thread had used when it began the host's call; `u64::MAX` before.
+    /// The processor time that the thread had used when it began the host's call, or when the number was closed that it needs; `u64::MAX` before.
     began: AtomicU64,
     /// What `word` was when an opener had waited for a second, or the thread seemed to have left its call: so long as it is that, nobody waits
     /// for the call.
@@ -81,7 +83,17 @@ pub struct Announcements([Announcement; 16]);
 
 /// The thread whose announcement has this word.
 fn announcer_of(word: u64) -> u32 {
-    (word >> LWP_AT) as u32
+    ((word & !IS_HELD) >> LWP_AT) as u32
+}
+
+/// Whether the program has the number open that this word announces, as far as was seen.
+fn is_held(word: u64) -> bool {
+    word & IS_HELD != 0
+}
+
+/// Whether that is one of these.
+fn is_held_of(word: u64, numbers: Numbers) -> bool {
+    is_held(word) && numbers.contains((word as u32) as c_int)
 }
 
 impl Announcements {
@@ -100,7 +112,8 @@ impl Announcements {
     /// The numbers that other threads than `lwp` have announced, and that this one waits for.
     #[inline]
     pub fn awaited(&self, lwp: u32) -> impl Iterator<Item = Numbers> {
-        let is_awaited = |(announcement, word): &(&Announcement, u64)| !announcement.is_passed_over(*word);
+        let is_awaited =
+            |(announcement, word): &(&Announcement, u64)| !is_held(*word) && !announcement.is_passed_over(*word);
         self.of_others(lwp).filter(is_awaited).map(|(_, word)| Numbers(word as u32))
     }
 
@@ -113,9 +126,18 @@ impl Announcements {
 
     /// Announces these numbers for a call of the thread `lwp`, the calling one with its stack at `here`; `None` if there is no room for that.
     pub fn announce(&self, numbers: Numbers, lwp: u32, here: usize) -> Option<Announced<'_>> {
+        self.announce_word(u64::from(lwp) << LWP_AT | u64::from(numbers.0), lwp, here)
+    }
+
+    /// Announces a number that the program has open: nobody waits until [`Announcements::note_closed`].
+    pub fn announce_held(&self, number: c_int, lwp: u32, here: usize) -> Option<Announced<'_>> {
+        self.announce_word(IS_HELD | u64::from(lwp) << LWP_AT | u64::from(Numbers::one(number).0), lwp, here)
+    }
+
+    fn announce_word(&self, word: u64, lwp: u32, here: usize) -> Option<Announced<'_>> {
         self.withdraw_own(lwp, here);
-        let word = u64::from(lwp) << LWP_AT | u64::from(numbers.0);
         let announcement = self.add(word)?;
+        announcement.began.store(u64::MAX, SeqCst);
         announcement.place.store(Holder::new(lwp, here).word(), Relaxed);
         Some(Announced { announcement, word })
     }
@@ -126,8 +148,13 @@ impl Announcements {
             let before = place.passed_over.load(SeqCst);
             before != 0 && take(place, before)
         };
+        // Calls that may take long must not keep out those of numbers that this library may have.
+        let replace_held = |place: &Announcement| {
+            let before = place.word.load(SeqCst);
+            is_held(before) && !is_held(word) && take(place, before)
+        };
         let free = self.0.iter().find(|place| take(place, 0));
-        let added = free.or_else(|| self.0.iter().find(|place| replace(place)));
+        let added = free.or_else(|| self.0.iter().find(|place| replace(place) || replace_held(place)));
         // Whoever has just taken it for the one before, which nobody waits for, has a note that is looked for next.
         added.inspect(|announcement| announcement.passed_over.store(0, SeqCst))
     }
@@ -162,19 +189,44 @@ impl Announcements {
                 self.pass_over_left(lwp);
             }
         }
-        for (announcement, word) in self.of_others(lwp) {
+        for (announcement, word) in self.of_others(lwp).filter(|(_, word)| !is_held(*word)) {
             announcement.passed_over.store(word, SeqCst);
         }
         taken
     }
 
-    /// Whether another thread than `lwp` has announced just this number, is not waited for any more, and has not ended.
+    /// Whether a file of the thread `lwp` that has got this number leaves it: another thread has announced it as one that the program had open,
+    /// or is not waited for any more and has not ended.
     #[inline]
     pub fn is_avoided(&self, number: c_int, lwp: u32) -> bool {
-        self.have_passed_over(number, lwp) && {
-            self.pass_over_left(lwp);
-            self.have_passed_over(number, lwp)
+        self.note_closed(Numbers::one(number))
+            || self.have_passed_over(number, lwp) && {
+                self.pass_over_left(lwp);
+                self.have_passed_over(number, lwp)
+            }
+    }
+
+    /// Whether a call was announced of one of these numbers that the program has open.
+    #[inline]
+    pub fn are_held(&self, numbers: Numbers) -> bool {
+        self.0.iter().any(|announcement| is_held_of(announcement.word.load(SeqCst), numbers))
+    }
+
+    /// Notes that the program has closed these numbers, or is about to. Who opens a file from now on waits for the calls that were announced when
+    /// one was open; whether there are any.
+    #[inline]
+    pub fn note_closed(&self, numbers: Numbers) -> bool {
+        let mut are_any = false;
+        for announcement in &self.0 {
+            let word = announcement.word.load(SeqCst);
+            if is_held_of(word, numbers) {
+                are_any = true;
+                if announcement.word.compare_exchange(word, word & !IS_HELD, SeqCst, SeqCst).is_ok() {
+                    announcement.count_time_of(announcer_of(word));
+                }
+            }
         }
+        are_any
     }
 
     /// Forgets all of them, in a forked child.
@@ -194,7 +246,7 @@ impl Announcements {
                 // Before somebody else announces something here.
                 announcement.began.store(u64::MAX, SeqCst);
                 let _ = announcement.word.compare_exchange(word, 0, SeqCst, SeqCst);
-            } else if announcement.seems_left(announcer_of(word)) {
+            } else if !is_held(word) && announcement.seems_left(announcer_of(word)) {
                 announcement.passed_over.store(word, SeqCst);
             }
         }
@@ -218,14 +270,16 @@ impl Announcements {
 impl Announced<'_> {
     /// The call, of the thread `lwp`, begins.
     pub fn begin_call(&self, lwp: u32) {
-        self.announcement.began.store(time_used_by(lwp).unwrap_or(u64::MAX), SeqCst);
+        self.announcement.count_time_of(lwp);
     }
 
     /// The call has returned.
     pub fn end(self) {
         self.announcement.began.store(u64::MAX, SeqCst);
-        // If it was passed over, another one may have its place.
-        let _ = self.announcement.word.compare_exchange(self.word, 0, SeqCst, SeqCst);
+        // Another one may have its place. What was held may be so no more, but not the other way round.
+        for word in [self.word, self.word & !IS_HELD] {
+            let _ = self.announcement.word.compare_exchange(word, 0, SeqCst, SeqCst);
+        }
     }
 }
 
@@ -237,6 +291,11 @@ impl Announcement {
             began: AtomicU64::new(u64::MAX),
             passed_over: AtomicU64::new(0),
         }
+    }
+
+    /// From now on the call, of the thread `lwp`, takes some of its processor time.
+    fn count_time_of(&self, lwp: u32) {
+        self.began.store(time_used_by(lwp).unwrap_or(u64::MAX), SeqCst);
     }
 
     fn is_passed_over(&self, word: u64) -> bool {
@@ -285,6 +344,32 @@ mod tests {
         assert!(announcements.is_avoided(3, 1), "handlers of its may have computed");
         announced.end();
         assert!(!announcements.is_avoided(3, 1));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_number_that_is_open_until_it_is_closed() {
+        let announcements = Announcements::none();
+        let awaited = |lwp| announcements.awaited(lwp).collect::<Vec<_>>();
+        let announced = announcements.announce_held(3, 2, 2).unwrap();
+        assert_eq!(awaited(1), []);
+        assert!(!announcements.note_closed(Numbers::from(4)) && !announcements.is_avoided(4, 1));
+        assert!(announcements.is_avoided(3, 1), "who has got it leaves it");
+        assert_eq!(awaited(1), [Numbers::one(3)]);
+        announced.end();
+        assert_eq!(awaited(1), []);
+        let ends_as_it_began = announcements.announce_held(3, 2, 2).unwrap();
+        ends_as_it_began.end();
+        assert!(!announcements.are_held(Numbers::from(0)));
+    }
+
+    #[test]
+    fn calls_that_nobody_waits_for_keep_no_others_out() {
+        let announcements = Announcements::none();
+        let held = (0..).map_while(|number| announcements.announce_held(number, 2, 2)).count();
+        assert_eq!(held, announcements.0.len());
+        let awaited: Vec<_> = (0..).map_while(|number| announcements.announce(Numbers::one(number), 3, 3)).collect();
+        assert_eq!(awaited.len(), held);
+        assert!(!announcements.are_held(Numbers::from(0)));
     }
 
     /// A handler that jumps out of the host's call, or a cancellation, leaves it behind.

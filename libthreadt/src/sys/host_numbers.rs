@@ -29,9 +29,21 @@ pub fn is_announced(lwp: u32) -> bool {
     ANNOUNCEMENTS.awaited(lwp).next().is_some()
 }
 
-/// Whether another thread than `lwp` has announced just this number long ago, and may still be changing what it stands for.
+/// Whether a file of the thread `lwp` that has got this number leaves it at once: another thread has announced it long ago, or when the program
+/// had it open, and may still be changing what it stands for.
 pub fn is_avoided(number: c_int, lwp: u32) -> bool {
     ANNOUNCEMENTS.is_avoided(number, lwp)
+}
+
+/// Whether a thread is in [`while_held`] with one of these numbers.
+#[inline]
+pub fn are_held(numbers: Numbers) -> bool {
+    ANNOUNCEMENTS.are_held(numbers)
+}
+
+/// Notes that the program has closed these numbers, or is about to: see [`while_held`].
+pub fn note_closed(numbers: Numbers) {
+    ANNOUNCEMENTS.note_closed(numbers);
 }
 
 /// Calls `take`, which takes a note, again and again until no other thread than `lwp`, the calling one, has announced a number
@@ -104,6 +116,18 @@ pub fn with_numbers<T>(numbers: Numbers, lwp: u32, change: impl Fn() -> T, is_bu
         result
     };
     let result = while_suspended(lwp, here, |number| numbers.contains(number), wait_and_change);
+    if let Some(announced) = announced {
+        announced.end();
+    }
+    result
+}
+
+/// Makes a `call` of the thread `lwp`, the calling one, that changes what this number stands for, and may take any time. While the program has
+/// it open nothing of this library gets it, and nobody waits. Another thread of the program may close it meanwhile: whose file gets it then
+/// gives it back, and others wait from then on.
+pub fn while_held<T>(number: c_int, lwp: u32, call: impl FnOnce() -> T) -> T {
+    let announced = ANNOUNCEMENTS.announce_held(number, lwp, stack_pointer());
+    let result = call();
     if let Some(announced) = announced {
         announced.end();
     }

@@ -8,6 +8,7 @@
 //             until it is stopped, if it is not made to wait; then the first one until it has opened its own file, if it is not; then both
 //   long      as `within`, but the second one has more than a second
 //   flush     as `long`, but the second one writes a full buffer, and the number is that which such a write moves its file to
+//   open      as `long`, for `freopen`, but the number is not closed before: the second one closes it when the first one is stopped
 //   before    the second one is stopped before the first one begins to close the number
 //   opening   as `before`, but the second one is stopped as soon as it has got the number
 //
@@ -38,9 +39,13 @@ static int is_flush(void) {
     return strcmp(order, "flush") == 0;
 }
 
+static int is_open_before(void) {
+    return strcmp(order, "open") == 0;
+}
+
 // Whether the first thread begins to close the number before the second one begins to open a file.
 static int begins_first(void) {
-    return strcmp(order, "within") == 0 || strcmp(order, "long") == 0 || is_flush();
+    return strcmp(order, "within") == 0 || strcmp(order, "long") == 0 || is_flush() || is_open_before();
 }
 
 static int open_own(void) {
@@ -67,7 +72,8 @@ static int reopen(FILE *stream) {
         }
         CHECK((stream = fdopen(number, "r+")));
     }
-    CHECK(close(number) == 0);
+    if (!is_open_before())
+        CHECK(close(number) == 0);
     shared->number = number;
     begin_step(IS_CLOSED);
     if (!begins_first())
@@ -109,6 +115,8 @@ static void *use_file(void *unused) {
 static void *record(void *unused) {
     post();
     be_thread(1);
+    if (is_open_before())
+        CHECK(close(shared->number) == 0);
     for (int i = 0; i < (is_flush() ? FULL : 1); i++)
         CHECK(sem_post(&semaphore) == 0);
     begin_step(HAS_POSTED);
