@@ -41,7 +41,7 @@ pub fn close_descriptor(number: c_int, call_next: impl Fn() -> c_long) -> c_long
     and_look_again(number, || if may_be_ours(number) { close_awaited(number, &call_next) } else { call_next() })
 }
 
-/// These numbers are about to be closed, which other threads' calls may need that have begun when they were open (`reopen_within`).
+/// These numbers are about to be closed, or are closed, which other threads' calls may need that have begun when they were open (`reopen_within`).
 #[inline]
 fn note_closed(numbers: Numbers) {
     if are_held(numbers) && may_concern() {
@@ -59,7 +59,14 @@ fn close_awaited(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
 pub fn change_within(number: c_int, call_next: impl Fn() -> c_long) -> c_long {
     let is_announced = not_owned(number) || is_standard(number) && is_placeholder(number);
     let numbers = is_announced.then(|| Numbers::one(number));
-    and_look_again(number, || change_descriptors(numbers, || closing(number, &call_next), |_| false))
+    and_look_again(number, || {
+        let result = change_descriptors(numbers, || closing(number, &call_next), |_| false);
+        // Not before: it may have waited for long with the number open.
+        if are_held(Numbers::one(number)) && not_owned(number) {
+            note_closed(Numbers::one(number));
+        }
+        result
+    })
 }
 
 /// Gives `number` to another file by `call_next`, which needs it until it returns: also if it is the program's before, and another thread

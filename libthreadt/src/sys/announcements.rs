@@ -91,7 +91,6 @@ fn is_held(word: u64) -> bool {
     word & IS_HELD != 0
 }
 
-/// Whether that is one of these.
 fn is_held_of(word: u64, numbers: Numbers) -> bool {
     is_held(word) && numbers.contains((word as u32) as c_int)
 }
@@ -136,7 +135,10 @@ impl Announcements {
 
     fn announce_word(&self, word: u64, lwp: u32, here: usize) -> Option<Announced<'_>> {
         self.withdraw_own(lwp, here);
-        let announcement = self.add(word)?;
+        let announcement = self.add(word).or_else(|| {
+            self.pass_over_left(lwp);
+            self.add(word)
+        })?;
         announcement.began.store(u64::MAX, SeqCst);
         announcement.place.store(Holder::new(lwp, here).word(), Relaxed);
         Some(Announced { announcement, word })
@@ -357,18 +359,22 @@ mod tests {
         assert_eq!(awaited(1), [Numbers::one(3)]);
         announced.end();
         assert_eq!(awaited(1), []);
-        let ends_as_it_began = announcements.announce_held(3, 2, 2).unwrap();
-        ends_as_it_began.end();
+        announcements.announce_held(3, 2, 2).unwrap().end();
         assert!(!announcements.are_held(Numbers::from(0)));
     }
 
     #[test]
     fn calls_that_nobody_waits_for_keep_no_others_out() {
         let announcements = Announcements::none();
-        let held = (0..).map_while(|number| announcements.announce_held(number, 2, 2)).count();
-        assert_eq!(held, announcements.0.len());
+        let (me, gone) = (thread_id(), u32::MAX >> 10);
+        let held_by = |lwp| (0..).map_while(|number| announcements.announce_held(number, lwp, 2)).count();
+        assert_eq!(
+            [gone, me].map(held_by),
+            [announcements.0.len(); 2],
+            "those of a thread that is gone keep nobody out"
+        );
         let awaited: Vec<_> = (0..).map_while(|number| announcements.announce(Numbers::one(number), 3, 3)).collect();
-        assert_eq!(awaited.len(), held);
+        assert_eq!(awaited.len(), announcements.0.len());
         assert!(!announcements.are_held(Numbers::from(0)));
     }
 
