@@ -115,7 +115,7 @@ fn openers_that_have_waited_in_vain_leave_standard_numbers_taken() {
 }
 
 /// A number that the program closes twice may be that of a file of the library by the second time, also where libc closes it, and where
-/// another thread has closed it while libc was about to.
+/// another thread closes it while `freopen` is about to open its file.
 #[test]
 fn what_the_program_closes_twice_and_opens_again_is_its_own() {
     let program = Program::c("hostile/closed_twice.c");

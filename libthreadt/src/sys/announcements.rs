@@ -81,6 +81,11 @@ pub struct Announced<'a> {
 /// More than so many calls at a time are not protected.
 pub struct Announcements([Announcement; 16]);
 
+/// The word of an announcement of the thread `lwp`.
+fn word_of(lwp: u32, numbers: Numbers) -> u64 {
+    u64::from(lwp) << LWP_AT | u64::from(numbers.0)
+}
+
 /// The thread whose announcement has this word.
 fn announcer_of(word: u64) -> u32 {
     ((word & !IS_HELD) >> LWP_AT) as u32
@@ -92,7 +97,7 @@ fn is_held(word: u64) -> bool {
 }
 
 fn is_held_of(word: u64, numbers: Numbers) -> bool {
-    is_held(word) && numbers.contains((word as u32) as c_int)
+    is_held(word) && numbers.contains(word as u32 as c_int)
 }
 
 impl Announcements {
@@ -125,12 +130,12 @@ impl Announcements {
 
     /// Announces these numbers for a call of the thread `lwp`, the calling one with its stack at `here`; `None` if there is no room for that.
     pub fn announce(&self, numbers: Numbers, lwp: u32, here: usize) -> Option<Announced<'_>> {
-        self.announce_word(u64::from(lwp) << LWP_AT | u64::from(numbers.0), lwp, here)
+        self.announce_word(word_of(lwp, numbers), lwp, here)
     }
 
     /// Announces a number that the program has open: nobody waits until [`Announcements::note_closed`].
     pub fn announce_held(&self, number: c_int, lwp: u32, here: usize) -> Option<Announced<'_>> {
-        self.announce_word(IS_HELD | u64::from(lwp) << LWP_AT | u64::from(Numbers::one(number).0), lwp, here)
+        self.announce_word(IS_HELD | word_of(lwp, Numbers::one(number)), lwp, here)
     }
 
     fn announce_word(&self, word: u64, lwp: u32, here: usize) -> Option<Announced<'_>> {
@@ -368,11 +373,7 @@ mod tests {
         let announcements = Announcements::none();
         let (me, gone) = (thread_id(), u32::MAX >> 10);
         let held_by = |lwp| (0..).map_while(|number| announcements.announce_held(number, lwp, 2)).count();
-        assert_eq!(
-            [gone, me].map(held_by),
-            [announcements.0.len(); 2],
-            "those of a thread that is gone keep nobody out"
-        );
+        assert_eq!([gone, me].map(held_by), [announcements.0.len(); 2], "what a gone thread has left makes room");
         let awaited: Vec<_> = (0..).map_while(|number| announcements.announce(Numbers::one(number), 3, 3)).collect();
         assert_eq!(awaited.len(), announcements.0.len());
         assert!(!announcements.are_held(Numbers::from(0)));
@@ -382,7 +383,7 @@ mod tests {
     #[test]
     fn nobody_waits_long_for_an_announcement_that_stays() {
         let announcements = Announcements::none();
-        let word = u64::from(thread_id()) << LWP_AT | u64::from(Numbers::one(3).0);
+        let word = word_of(thread_id(), Numbers::one(3));
         let announcement = announcements.add(word).unwrap();
         assert_eq!(announcements.awaited(1).count(), 1);
         announcements.wait_until_none(1, || (), |()| ());
