@@ -148,7 +148,8 @@ impl Fd {
         unsafe { call(libc::SYS_read, [self.for_call(), buffer.as_mut_ptr() as usize, buffer.len()]) }
     }
 
-    /// Writes the `length` bytes that begin at `text` at offset `at` of the file.
+    /// Writes the `length` bytes that begin at `text` at offset `at` of the file. `EBADF` also if it cannot be done because the host has
+    /// taken the number, for a pipe for example.
     ///
     /// # Safety
     /// The bytes must be readable.
@@ -158,6 +159,7 @@ impl Fd {
             // SAFETY: `done` is less than `length`, so the range stays within what the caller grants.
             unsafe { call(libc::SYS_pwrite64, [self.for_call(), text, length - done, at as usize + done]) }
         })
+        .map_err(|errno| if self.is_hosts() { Errno(libc::EBADF) } else { errno })
     }
 
     /// Lets the kernel begin to write to the disk what has been written to the file.
@@ -300,5 +302,22 @@ mod tests {
     #[test]
     fn errors_are_errno_values() {
         assert_eq!(Fd::open(c"/nonexistent/file", libc::O_RDONLY, 0).unwrap_err(), Errno(libc::ENOENT));
+    }
+
+    /// The program has made a pipe in the place of the file: the file is to be opened anew, and no error to be reported.
+    #[test]
+    fn a_write_to_what_has_taken_the_number_fails_as_if_it_were_closed() {
+        use std::os::fd::AsRawFd as _;
+
+        let (_reader, writer) = std::io::pipe().unwrap();
+        let file = Fd::open(c"/dev/null", libc::O_WRONLY, 0).unwrap();
+        // SAFETY: the text is readable.
+        let write = || unsafe { file.write_at(b"text".as_ptr(), 4, 0) };
+        assert_eq!(write(), Ok(()));
+        // SAFETY: the number is this test's.
+        assert_eq!(unsafe { libc::dup2(writer.as_raw_fd(), file.number) }, file.number);
+        assert_eq!(write(), Err(Errno(libc::EBADF)));
+        close(file.number);
+        file.forget();
     }
 }
