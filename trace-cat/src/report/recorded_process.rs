@@ -195,6 +195,11 @@ impl RecordedProcess {
         self.programs.get(image as usize).or(self.programs.last())
     }
 
+    /// Whether the process is not known to have executed another program after this one.
+    pub fn is_last(&self, image: u32) -> bool {
+        image as usize + 1 >= self.programs.len()
+    }
+
     /// The command line of one of the programs, unless what is `shown` for the process is more than that of the last one, as where several
     /// hosts have such processes.
     pub fn command<'a>(&'a self, image: u32, shown: &'a str) -> &'a str {

@@ -37,3 +37,5 @@ mod object_name_tests;
 mod parts_tests;
 #[cfg(test)]
 mod sample_view;
+#[cfg(test)]
+mod view_tests;

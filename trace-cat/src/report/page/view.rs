@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::report::comparison::TraceComparison;
 use crate::report::contention::{
-    Analysis, ObjectKind, ObjectState, ProgramState, SiteState, ThreadState, WaitBlocks, WaitGraph,
+    Analysis, ImageEnd, ObjectKind, ObjectState, ProgramState, SiteState, ThreadState, WaitBlocks, WaitGraph,
 };
 use crate::report::lock_order::LockCycle;
 use crate::report::misuse::{Misuse, MisuseKind};
@@ -238,10 +238,21 @@ impl<'a> ReportView<'a> {
         &self.analysis.threads[index as usize]
     }
 
-    /// The command line of a program; empty if it is not known.
+    /// The command line of a program; empty if it is not known. Where the records of an exec were lost, the last program of which there are
+    /// any is the process's last.
     pub fn command(&self, program: &ProgramState) -> &str {
         let known = self.known.get(&program.pid).map_or("", |known| &known.command);
-        self.recorded.get(&program.pid).map_or(known, |recorded| recorded.command(program.image, known))
+        let goes_on = |other: &ProgramState| other.pid == program.pid && other.image > program.image;
+        match self.recorded.get(&program.pid) {
+            Some(recorded)
+                if program.end == ImageEnd::Exec
+                    || recorded.is_last(program.image)
+                    || self.analysis.processes.iter().any(goes_on) =>
+            {
+                recorded.command(program.image, known)
+            }
+            _ => known,
+        }
     }
 
     /// The number of the process of an object or a thread.
@@ -365,36 +376,4 @@ pub fn ranked<K: Copy + Ord>(sums: &[(K, u64)]) -> Vec<(K, u64)> {
     let mut ranked = sums.to_vec();
     ranked.sort_unstable_by_key(|(key, sum)| (Reverse(*sum), *key));
     ranked
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sample_view::{INFO, SampleView, WAITS};
-    use super::*;
-    use crate::report::contention::NumericRecord;
-
-    #[test]
-    fn sites_of_other_processes_are_left_out() {
-        let mut sample = SampleView::new(WAITS, INFO);
-        sample.recorded.insert(2, sample.recorded[&1].clone());
-        let record = b"1795174740:000000095:0000009:0000002:0x000000000009:02:03:0:0x20:0:0:0:0x1700\n";
-        sample.analysis.add(&NumericRecord::parse(record).unwrap());
-        let places = |view: &ReportView| view.sites().into_iter().map(|row| row.place).collect::<Vec<String>>();
-        assert_eq!(places(&sample.view()), ["a b+0xb00", "a b+0xa00", "a b+0xc00"]);
-        sample.analysis.selection.pids = vec![1];
-        assert_eq!(places(&sample.view()), ["a b+0xb00", "a b+0xa00"]);
-    }
-
-    #[test]
-    fn misuse_at_one_place_is_one_entry() {
-        let unlock = |time: u32, error: u32, address: &str| format!("{time}:1:02:04:0:0x10:{error}:0:0:{address}\n");
-        let with_stack = "20:1:00:03:1:0x1500:0x1600:0:0:0\n".to_owned() + &unlock(20, 1, "0x1500");
-        let lines = unlock(10, 1, "0x1500") + &with_stack + &unlock(30, 22, "0x1500") + &unlock(40, 1, "0x1600");
-        let sample = SampleView::new(&(lines + &unlock(50, 1, "0x1500") + &unlock(60, 1, "0x1600")), INFO);
-        let view = sample.view();
-        let rows: Vec<_> =
-            view.misuse().iter().map(|(row, _)| (row.count, row.time % 100, view.place(row.site))).collect();
-        let [first, second] = ["a b+0xa00", "a b+0xb00"].map(|place| Some(place.to_owned()));
-        assert_eq!(rows, [(3, 10, first.clone()), (2, 40, second), (1, 30, first)]);
-    }
 }
