@@ -195,9 +195,9 @@ impl RecordedProcess {
         self.programs.get(image as usize).or(self.programs.last())
     }
 
-    /// Whether the process is not known to have executed another program after this one.
-    pub fn is_last(&self, image: u32) -> bool {
-        image as usize + 1 >= self.programs.len()
+    /// The place of the last program that the process is known to have executed.
+    pub fn last_image(&self) -> u32 {
+        self.programs.len().saturating_sub(1) as u32
     }
 
     /// The command line of one of the programs, unless what is `shown` for the process is more than that of the last one, as where several

@@ -184,7 +184,7 @@ impl<'a> Document<'a> {
         let entries = self.list("processes", &indexes, |document, index| {
             let process = &document.view.analysis.processes[*index as usize];
             let recorded = document.view.recorded.get(&process.pid);
-            let program = recorded.and_then(|recorded| recorded.program(process.image));
+            let program = recorded.and_then(|recorded| recorded.program(document.view.image(process)));
             let ended = match process.end {
                 ImageEnd::Exit => Some("exit"),
                 ImageEnd::Exec => Some("exec"),

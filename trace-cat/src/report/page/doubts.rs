@@ -103,7 +103,7 @@ impl ReportView<'_> {
             // An exec begins another program.
             let is_later = |state: &ProgramState| {
                 let has_executed = state.end == ImageEnd::Exec || state.exec.is_some();
-                has_executed && self.recorded[pid].programs.len() > state.image as usize + 1
+                has_executed && self.recorded[pid].last_image() > state.image
             };
             let has_none = state.is_none_or(is_later);
             has_none && self.analysis.selection.wants_process(*pid) && self.recorded[pid].has_own_memory

@@ -238,21 +238,20 @@ impl<'a> ReportView<'a> {
         &self.analysis.threads[index as usize]
     }
 
-    /// The command line of a program; empty if it is not known. Where the records of an exec were lost, the last program of which there are
-    /// any is the process's last.
+    /// The place of a program among those that its process has executed. Where no record shows an exec, the program of which there are
+    /// records last is the process's last.
+    pub fn image(&self, program: &ProgramState) -> u32 {
+        let newest =
+            self.analysis.process_of_pid.get(&program.pid).map(|index| &self.analysis.processes[*index as usize]);
+        let is_newest = newest.is_some_and(|newest| std::ptr::eq(newest, program));
+        let recorded = self.recorded.get(&program.pid).filter(|_| is_newest && program.end != ImageEnd::Exec);
+        recorded.map_or(program.image, RecordedProcess::last_image)
+    }
+
+    /// The command line of a program; empty if it is not known.
     pub fn command(&self, program: &ProgramState) -> &str {
         let known = self.known.get(&program.pid).map_or("", |known| &known.command);
-        let goes_on = |other: &ProgramState| other.pid == program.pid && other.image > program.image;
-        match self.recorded.get(&program.pid) {
-            Some(recorded)
-                if program.end == ImageEnd::Exec
-                    || recorded.is_last(program.image)
-                    || self.analysis.processes.iter().any(goes_on) =>
-            {
-                recorded.command(program.image, known)
-            }
-            _ => known,
-        }
+        self.recorded.get(&program.pid).map_or(known, |recorded| recorded.command(self.image(program), known))
     }
 
     /// The number of the process of an object or a thread.

@@ -31,15 +31,17 @@ fn misuse_at_one_place_is_one_entry() {
 
 /// Of a process that has executed another program every record may have been lost that shows it.
 #[test]
-fn the_last_program_with_records_has_the_last_command_line() {
-    let info = format!("{INFO}cmdline first\n{INFO}cmdline second\n");
-    let commands = |lines: &str| {
+fn the_last_program_with_records_is_the_last_of_its_process() {
+    let info = ["first", "second"].map(|name| format!("format 1\npid 1\nexe /bin/{name}\ncmdline {name}\n")).concat();
+    let programs = |lines: &str| {
         let mut sample = SampleView::new(lines, &info);
         sample.known.insert(1, ProcessInfo { command: "second".to_owned(), ..ProcessInfo::default() });
-        let view = sample.view();
-        view.analysis.processes.iter().map(|program| view.command(program).to_owned()).collect::<Vec<_>>()
+        let document = sample.document();
+        let entries = document["processes"].as_array().unwrap().iter();
+        entries.map(|entry| format!("{} {}", entry["exe"], entry["command"])).collect::<Vec<_>>()
     };
+    let [first, second] = [r#""/bin/first" "first""#, r#""/bin/second" "second""#];
     let (before, exec, after) = ("10:1:02:04:0:0x10:0:0:0:0\n", "20:1:11:03:1:0:0:0:0:0\n", "30:1:11:02:0:7:0:0:0:0\n");
-    assert_eq!(commands(before), ["second"]);
-    assert_eq!(commands(&[before, exec, after].concat()), ["first", "second"]);
+    assert_eq!(programs(before), [second]);
+    assert_eq!(programs(&[before, exec, after].concat()), [first, second]);
 }
