@@ -70,7 +70,7 @@ fn write_events(out: &mut String) -> Vec<String> {
             columns.join(", ")
         ));
     }
-    let mut consts = String::new();
+    let (mut consts, mut numbers) = (String::new(), String::new());
     writeln!(out, "/// Every event of the table, ordered by category and number.").unwrap();
     writeln!(out, "pub static EVENTS: [Event; {}] = [", events.len()).unwrap();
     for (index, ((category, number), (name, kinds))) in events.iter().enumerate() {
@@ -83,6 +83,8 @@ fn write_events(out: &mut String) -> Vec<String> {
         .unwrap();
         writeln!(consts, "    /// `{name}` ({category}, {number}).").unwrap();
         writeln!(consts, "    pub const {upper}: EventId = EventId({index});").unwrap();
+        writeln!(numbers, "    /// `{name}`.").unwrap();
+        writeln!(numbers, "    pub const {upper}: (u8, u8) = ({category}, {number});").unwrap();
         for (position, kind) in kinds.iter().enumerate() {
             // A call's only record has which 0; of two records the first has 1, the second 2.
             let which = if kinds.len() == 1 { 0 } else { position + 1 };
@@ -93,6 +95,8 @@ fn write_events(out: &mut String) -> Vec<String> {
     writeln!(out, "];\n").unwrap();
     writeln!(out, "/// Each event's place in [`EVENTS`] and each of its record kinds, by name.").unwrap();
     writeln!(out, "pub mod id {{\n    use super::*;\n{consts}}}").unwrap();
+    writeln!(out, "/// Each event's category and number, by name.").unwrap();
+    writeln!(out, "pub mod event_numbers {{\n{numbers}}}").unwrap();
     events.into_values().map(|(name, _)| name).collect()
 }
 

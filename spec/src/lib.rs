@@ -11,6 +11,7 @@
 //! - `arguments`: the columns a1 to a5 of a record, written
 //! - `record`, `set`, `info`, `names`: one record decoded; lists of events; trinfo and trclock; names of files
 //! - `tables`, `futex_locks`, `digits`, `size`: the rows of `events.tsv` and `functions.tsv`; digits of numbers; `64K`, `10M`, `1G`
+//! - `file_systems`: which of them can be trusted with leases, and how much of them stays free
 
 #![cfg_attr(not(test), no_std)]
 
@@ -18,6 +19,7 @@ mod arguments;
 pub mod buffer;
 mod digits;
 pub mod encode;
+pub mod file_systems;
 pub mod futex_locks;
 pub mod info;
 pub mod names;
@@ -28,4 +30,6 @@ pub mod tables;
 
 pub use record::{Argument, Record, RecordError};
 pub use set::EventSet;
-pub use tables::{Base, Column, EVENTS, Event, EventId, FUNCTIONS, Function, Level, LockEffect, RecordKind, Stamp, id};
+pub use tables::{
+    Base, Column, EVENTS, Event, EventId, FUNCTIONS, Function, Level, LockEffect, RecordKind, Stamp, event_numbers, id,
+};

@@ -20,11 +20,30 @@ pub const CATEGORIES: [&str; 14] = [
     "func",
 ];
 
-/// The category of recursive mutexes, whose events mirror those of category [`MUTEX`].
-pub const RMUTEX: u8 = 6;
+/// The category of the trace itself.
+pub const TRACE: u8 = 0;
+/// The category of threads.
+pub const THREAD: u8 = 1;
 /// The category of mutexes that are not recursive.
 pub const MUTEX: u8 = 2;
-
+/// The category of condition variables.
+pub const COND: u8 = 3;
+/// The category of semaphores.
+pub const SEMA: u8 = 4;
+/// The category of reader-writer locks.
+pub const RWLOCK: u8 = 5;
+/// The category of recursive mutexes, whose events mirror those of category [`MUTEX`].
+pub const RMUTEX: u8 = 6;
+/// The category of barriers.
+pub const BARRIER: u8 = 7;
+/// The category of barriers whose threads spin.
+pub const BARRIER_SPIN: u8 = 8;
+/// The category of spin locks.
+pub const SPIN: u8 = 9;
+/// The category of futexes.
+pub const FUTEX: u8 = 10;
+/// The category of processes.
+pub const PROCESS: u8 = 11;
 /// The category of what the program itself records.
 pub const USER: u8 = 12;
 /// Numbers of [`USER`] from this one on have the rows of the table; those below are the program's.
@@ -40,11 +59,6 @@ pub const USER_OBJECT: u8 = 93;
 
 /// The category of the program's functions.
 pub const FUNC: u8 = 13;
-
-/// The category of reader-writer locks.
-const RWLOCK: u8 = 5;
-/// The category of spin locks.
-const SPIN: u8 = 9;
 
 /// How a column's value is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

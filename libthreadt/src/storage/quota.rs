@@ -6,6 +6,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use spec::file_systems::reserved_bytes;
 use spec::size::SizeLimit;
 
 use super::stop_time;
@@ -15,10 +16,6 @@ use crate::process_state::PROCESS;
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::{Errno, Fd, Result, SetOnce, file_size};
 use crate::trace_dir::directory_count::DirectoryCount;
-
-/// Recording stops when less than this fraction of the file system is free, or less than [`FREE_MIN`] if that is less.
-const FREE_FRACTION: u64 = 20;
-const FREE_MIN: u64 = 1 << 30;
 
 /// After so many bytes, at the latest, the file system is asked again how much is free. When little is left, after this
 /// fraction of it.
@@ -43,8 +40,7 @@ pub fn check_space(file: &Fd, length: u64) -> Result {
 fn ask_for_space(file: &Fd) -> Result {
     let Ok(system) = file.file_system() else { return Ok(()) };
     let bytes = |blocks: u64| blocks.saturating_mul(system.f_frsize as u64);
-    let least = (bytes(system.f_blocks) / FREE_FRACTION).min(FREE_MIN);
-    let Some(free) = bytes(system.f_bavail).checked_sub(least) else {
+    let Some(free) = bytes(system.f_bavail).checked_sub(reserved_bytes(bytes(system.f_blocks))) else {
         note_failure(Errno(libc::ENOSPC));
         return Err(Errno(libc::ENOSPC));
     };

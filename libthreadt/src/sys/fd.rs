@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_int};
 
-use libc::{AFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
+use spec::file_systems::{has_reliable_leases, is_remote};
 
 use super::call::{Errno, Result, call, filled_by};
 use super::descriptor::{close, stat};
@@ -253,13 +253,7 @@ impl Fd {
 
     /// Whether the file is on a network file system or one in user space.
     fn is_on_server(&self) -> Result<bool> {
-        const SMB2: i64 = 0xfe53_4d42;
-        const CIFS: i64 = 0xff53_4d42;
-        const PLAN9: i64 = 0x0102_1997;
-        const CEPH: i64 = 0x00c3_6400;
-        const LUSTRE: i64 = 0x0bd0_0bd0;
-        let servers = [NFS_SUPER_MAGIC, SMB2, FUSE_SUPER_MAGIC, CIFS, PLAN9, CEPH, LUSTRE, AFS_SUPER_MAGIC];
-        Ok(servers.contains(&self.file_system()?.f_type))
+        Ok(is_remote(self.file_system()?.f_type as u32))
     }
 
     /// Whether no process, of any namespace, has the file open or mapped for writing.
@@ -267,7 +261,7 @@ impl Fd {
     /// `self` must have been opened read-only. The result is `Err` where the file system has no leases, or grants them
     /// without knowing all writers: overlays count those of the layer below, network file systems this machine's.
     pub fn has_no_writer(&self) -> Result<bool> {
-        if self.is_on_server()? || self.file_system()?.f_type == OVERLAYFS_SUPER_MAGIC {
+        if !has_reliable_leases(self.file_system()?.f_type as u32) {
             return Err(Errno(libc::EOPNOTSUPP));
         }
         const F_SETSIG: c_int = 10;

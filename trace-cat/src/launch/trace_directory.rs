@@ -7,15 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::statvfs;
+use spec::file_systems::reserved_bytes;
 
 use super::refusal::Refusal;
 use crate::support::diagnostics::reason;
 use crate::trace::file_names::listed_directory;
-
-/// The recorder stops when less than a twentieth of the file system is free, or less than [`FREE_MIN`] if that is less.
-const FREE_DIVISOR: u64 = 20;
-/// One GiB.
-const FREE_MIN: u64 = 1 << 30;
 
 /// The `requested` directory, which is made if it does not exist; or else a fresh one below `here`, named after the program:
 /// `sort.thr.1`, with the number that follows the highest existing one.
@@ -77,11 +73,12 @@ fn fresh(program: &Path, here: &Path) -> Result<PathBuf, Refusal> {
     Err(Refusal::own_failure(here, "no number is left for a directory"))
 }
 
+/// Whether the recorder would stop at once.
 fn is_full(directory: &Path) -> bool {
     statvfs(directory).is_ok_and(|system| {
         let free = system.f_bavail.saturating_mul(system.f_frsize);
         let total = system.f_blocks.saturating_mul(system.f_frsize);
-        free < (total / FREE_DIVISOR).min(FREE_MIN)
+        free < reserved_bytes(total)
     })
 }
 
