@@ -88,13 +88,35 @@ pub fn interned_names(text: &[u8]) -> impl Iterator<Item = (u64, impl Iterator<I
     })
 }
 
-/// By how many nanoseconds `CLOCK_MONOTONIC` of a time namespace is ahead of the initial one's, by the text of a
-/// `/proc/PID/timens_offsets`. Linux 5.6 has the clock's number in the place of its name.
-pub fn monotonic_shift(text: &[u8]) -> Option<i64> {
-    let line = value(text, "monotonic").or_else(|| value(text, "1"))?;
-    let mut numbers = core::str::from_utf8(line).ok()?.split_ascii_whitespace().map(str::parse::<i64>);
-    let (seconds, nanoseconds) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-    seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
+/// By how many nanoseconds the clocks of a time namespace are ahead of the initial one's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockShifts {
+    /// `CLOCK_MONOTONIC`.
+    pub monotonic: i64,
+    /// `CLOCK_BOOTTIME`, which the kernel also shows times of processes by.
+    pub boottime: i64,
+}
+
+/// A clock tick, in nanoseconds, of the times that the kernel shows (USER_HZ, always 100 on this architecture).
+pub const TICK_NS: i64 = 10_000_000;
+
+impl ClockShifts {
+    /// The shifts in the text of a `/proc/PID/timens_offsets`. Linux 5.6 has the clocks' numbers in the place of their names.
+    pub fn parse(text: &[u8]) -> Option<ClockShifts> {
+        let shift = |name, number| {
+            let line = value(text, name).or_else(|| value(text, number))?;
+            let mut numbers = core::str::from_utf8(line).ok()?.split_ascii_whitespace().map(str::parse::<i64>);
+            let (seconds, nanoseconds) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+            seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
+        };
+        Some(ClockShifts { monotonic: shift("monotonic", "1")?, boottime: shift("boottime", "7")? })
+    }
+
+    /// The start time of a process, in clock ticks since boot, as the initial time namespace has it, by what this one shows in
+    /// `/proc/PID/stat`. Where the shift is no multiple of a tick, it may be one more.
+    pub fn initial_start_time(self, shown: u64) -> u64 {
+        shown.saturating_add_signed(-self.boottime.div_euclid(TICK_NS))
+    }
 }
 
 #[cfg(test)]
@@ -129,12 +151,25 @@ mod tests {
     }
 
     #[test]
-    fn a_shift_has_seconds_and_nanoseconds() {
+    fn shifts_have_seconds_and_nanoseconds() {
+        let shifts = |monotonic, boottime| Some(ClockShifts { monotonic, boottime });
         let initial = b"monotonic           0         0\nboottime            5         0\n";
-        assert_eq!(monotonic_shift(initial), Some(0));
-        assert_eq!(monotonic_shift(b"monotonic      -86401 999999999\nboottime 0 0\n"), Some(-86_400_000_000_001));
-        assert_eq!(monotonic_shift(b"1 3 7\n7 0 0\n"), Some(3_000_000_007));
-        assert_eq!(monotonic_shift(b"monotonic 3\n"), None);
-        assert_eq!(monotonic_shift(b""), None);
+        assert_eq!(ClockShifts::parse(initial), shifts(0, 5_000_000_000));
+        let before = b"monotonic      -86401 999999999\nboottime 0 0\n";
+        assert_eq!(ClockShifts::parse(before), shifts(-86_400_000_000_001, 0));
+        assert_eq!(ClockShifts::parse(b"1 3 7\n7 0 -1\n"), shifts(3_000_000_007, -1));
+        for text in ["monotonic 3\nboottime 0 0\n", "monotonic 0 0\n", ""] {
+            assert_eq!(ClockShifts::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_start_time_does_not_depend_on_the_time_namespace() {
+        // Began 12.3456 s after the boot.
+        for shift in [0, 3_600_000_000_000, 123_456_789, -5_000_000_000, -4_444_444] {
+            let shown = ((12_345_600_000_i64 + shift) / TICK_NS) as u64;
+            let initial = ClockShifts { monotonic: 7, boottime: shift }.initial_start_time(shown);
+            assert!(initial == 1234 || shift % TICK_NS != 0 && initial == 1235, "{shift}: {initial}");
+        }
     }
 }

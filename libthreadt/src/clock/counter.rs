@@ -12,7 +12,7 @@
 
 use core::arch::x86_64::{_mm_lfence, _rdtsc};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
 
 use crate::sys::{self, PAGE};
 
@@ -41,6 +41,8 @@ struct ClockRate {
 
 /// `VDSO_CLOCKMODE_TSC`.
 const MODE_TSC: u32 = 1;
+/// What the words of a time namespace other than the initial one begin with: a sequence that stays odd, and `VDSO_CLOCKMODE_TIMENS`.
+const OTHER_NAMESPACE: u64 = (i32::MAX as u64) << 32 | 1;
 /// The kernel's pages lie before the vDSO; so many of them are searched.
 const PAGES: usize = 8;
 /// Where the words begin in their page: since 6.13, and before.
@@ -50,6 +52,8 @@ const RATES: [usize; 2] = [24, 32];
 
 /// The page's words; null where the counter is not used.
 static HEAD: AtomicPtr<ClockHead> = AtomicPtr::new(core::ptr::null_mut());
+/// When the words were found there were none of another time namespace.
+static IS_OF_INITIAL_NAMESPACE: AtomicBool = AtomicBool::new(false);
 /// How far behind the head the rate is, bytes.
 static RATE_AT: AtomicUsize = AtomicUsize::new(0);
 
@@ -103,19 +107,22 @@ fn agrees(vdso: impl Fn() -> u64) -> bool {
     true
 }
 
-/// Searches the pages before the vDSO, which is at `base`, for the kernel's words.
+/// Searches the pages before the vDSO, which is at `base`, for the kernel's words. In another time namespace than the initial one these
+/// are there, too, and right where `CLOCK_MONOTONIC` is not shifted.
 pub fn find(base: usize, vdso: impl Fn() -> u64) {
+    // Some of the pages cannot be read, so the kernel is asked to.
+    let words =
+        |address: usize| sys::read_timespec(address as *const _).map(|pair| [pair.tv_sec as u64, pair.tv_nsec as u64]);
     let pages = (1..=PAGES).filter_map(|page| base.checked_sub(page * PAGE));
-    for address in pages.flat_map(|page| BEGINNINGS.map(|begins| page + begins)) {
-        // Some of these pages cannot be read, so the kernel is asked to.
-        let words = |at: usize| {
-            sys::read_timespec((address + at) as *const _).map(|pair| [pair.tv_sec as u64, pair.tv_nsec as u64])
-        };
-        if words(0).is_none_or(|[first, _]| first >> 32 != u64::from(MODE_TSC)) {
+    let places = pages.flat_map(|page| BEGINNINGS.map(|begins| page + begins));
+    let is_other = |address| words(address).is_some_and(|[first, _]| first == OTHER_NAMESPACE);
+    IS_OF_INITIAL_NAMESPACE.store(!places.clone().any(is_other), Relaxed);
+    for address in places {
+        if words(address).is_none_or(|[first, _]| first >> 32 != u64::from(MODE_TSC)) {
             continue;
         }
         for rate_at in RATES {
-            if words(rate_at - 8).is_none_or(|[mask, rate]| mask != u64::MAX || !is_rate(rate)) {
+            if words(address + rate_at - 8).is_none_or(|[mask, rate]| mask != u64::MAX || !is_rate(rate)) {
                 continue;
             }
             RATE_AT.store(rate_at, Relaxed);
@@ -155,4 +162,9 @@ pub fn stop() {
 
 pub fn is_used() -> bool {
     !HEAD.load(Relaxed).is_null()
+}
+
+/// Whether the counter is used by words that only the initial time namespace has.
+pub fn is_of_initial_namespace() -> bool {
+    is_used() && IS_OF_INITIAL_NAMESPACE.load(Relaxed)
 }

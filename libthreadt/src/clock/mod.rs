@@ -78,9 +78,9 @@ pub fn check() -> bool {
     counter::check(by_vdso)
 }
 
-/// Whether the counter gives the times, now that it has been checked.
-pub fn uses_counter() -> bool {
-    check() && counter::is_used()
+/// Whether the process is known to be in the initial time namespace: the kernel gives others another page for the clock.
+pub fn is_in_initial_namespace() -> bool {
+    check() && counter::is_of_initial_namespace()
 }
 
 /// What times are read from, for `trinfo`: the processor's counter, the vDSO, or the system call.

@@ -7,12 +7,14 @@
 use core::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
 
+use spec::info::TICK_NS;
+
 use super::process_info;
 use crate::clock;
 use crate::process_state::{self, PROCESS};
 use crate::storage::slot_layout;
 use crate::sys::{self, seccomp};
-use crate::trace_dir::{command_line, executable_maps, identity, info_file};
+use crate::trace_dir::{command_line, executable_maps, info_file};
 
 /// What a process knows before it forks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +42,7 @@ impl KnownToParent {
             info_file::in_turn(ask);
         }
         let pid_namespace = PROCESS.pid_namespace.load(Relaxed);
-        let asked_at = if may_ask && clock::uses_counter() { clock::since_boot() } else { 0 };
+        let asked_at = if may_ask && clock::is_in_initial_namespace() { clock::since_boot() } else { 0 };
         KnownToParent { id: process_state::id(), pid_namespace, has_lines: has_lines.get(), asked_at }
     }
 
@@ -50,10 +52,11 @@ impl KnownToParent {
         if self.id != 0 && self.id == sys::parent_id() {
             PROCESS.pid_namespace.store(self.pid_namespace, Relaxed);
         }
-        // It began between the two readings, which are of one clock: where the counter is used, in the initial time namespace.
-        let tick = self.asked_at / identity::TICK_NS;
-        if tick != 0 && clock::uses_counter() && tick == clock::since_boot() / identity::TICK_NS {
-            PROCESS.start_time.store(tick, Relaxed);
+        // It began between the two readings, which are of one clock.
+        let tick = |time: u64| time / TICK_NS as u64;
+        let began = tick(self.asked_at);
+        if began != 0 && clock::is_in_initial_namespace() && began == tick(clock::since_boot()) {
+            PROCESS.start_time.store(began, Relaxed);
         }
         PROCESS.parent_has_looked.store(self.has_lines.into(), Relaxed);
         let result = work();

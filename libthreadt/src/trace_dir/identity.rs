@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize};
 
 use spec::buffer::Owner;
-use spec::info;
+use spec::info::ClockShifts;
 
 use crate::clock;
 use crate::config::CONFIG;
@@ -66,17 +66,17 @@ pub fn pid_namespace() -> u64 {
     })
 }
 
-/// By how many nanoseconds this process's `CLOCK_MONOTONIC` is ahead of the initial time namespace's. `None` if that is not
-/// known: without /proc, on a kernel without time namespaces, and after an `unshare` that concerns children only.
-pub fn time_namespace_shift() -> Option<i64> {
-    // The kernel gives other namespaces another page for the clock, without words for the counter.
-    if clock::uses_counter() {
-        return Some(0);
+/// How far the clocks of this process's time namespace are ahead. `None` if that is not known: without /proc, on a kernel
+/// without time namespaces, and after an `unshare` that concerns children only.
+pub fn clock_shifts() -> Option<ClockShifts> {
+    if clock::is_in_initial_namespace() {
+        return Some(ClockShifts::default());
     }
-    // The namespace that was asked about last, in this process or in one that it was forked from, and its shift, which
-    // does not change while it has processes.
+    // The namespace that was asked about last, in this process or in one that it was forked from, and its shifts, which
+    // do not change while it has processes.
     static ASKED: AtomicU64 = AtomicU64::new(0);
-    static SHIFT: AtomicI64 = AtomicI64::new(0);
+    static MONOTONIC: AtomicI64 = AtomicI64::new(0);
+    static BOOTTIME: AtomicI64 = AtomicI64::new(0);
     let inode_at = |path: &CStr| {
         let mut link = [0; 64];
         let length = path::read_link(path, &mut link).ok()?;
@@ -85,26 +85,25 @@ pub fn time_namespace_shift() -> Option<i64> {
     };
     let own = inode_at(c"/proc/self/ns/time")?;
     if own == ASKED.load(Acquire) {
-        return Some(SHIFT.load(Relaxed));
+        return Some(ClockShifts { monotonic: MONOTONIC.load(Relaxed), boottime: BOOTTIME.load(Relaxed) });
     }
     let mut text = [0; 128];
     let length = sys::read_proc(c"/proc/self/timens_offsets", &mut text).ok()?;
     // The file is about the namespace of this process's children.
     let is_own = own == inode_at(c"/proc/self/ns/time_for_children")?;
-    let shift = is_own.then(|| info::monotonic_shift(text.get(..length).unwrap_or(b""))).flatten()?;
-    SHIFT.store(shift, Relaxed);
+    let shifts = is_own.then(|| ClockShifts::parse(text.get(..length).unwrap_or(b""))).flatten()?;
+    MONOTONIC.store(shifts.monotonic, Relaxed);
+    BOOTTIME.store(shifts.boottime, Relaxed);
     // ORDERING: Release pairs with the Acquire above. Only a process with one thread can change its namespace.
     ASKED.store(own, Release);
-    Some(shift)
+    Some(shifts)
 }
 
 /// See [`arguments_at`].
 static ARGUMENTS_AT: AtomicUsize = AtomicUsize::new(0);
 
-/// A clock tick, in nanoseconds, of the times that the kernel shows (USER_HZ, always 100 on this architecture).
-pub const TICK_NS: u64 = 10_000_000;
-
-/// When this process began, in clock ticks since boot; 0 if /proc does not have it. An exec does not change it.
+/// When this process began, in clock ticks since boot of the initial time namespace; 0 if /proc does not have it. An exec does not
+/// change it, though it may lead to another namespace.
 pub fn start() -> u64 {
     once_per_process(&PROCESS.start_time, || {
         let mut text = [0; 512];
@@ -114,7 +113,7 @@ pub fn start() -> u64 {
         if ARGUMENTS_AT.load(Relaxed) != arguments {
             ARGUMENTS_AT.store(arguments, Relaxed);
         }
-        field(line, START)
+        start_in(line)
     })
 }
 
@@ -134,7 +133,15 @@ pub fn start_of(pid: u32, buffer: &mut [u8; PATH_MAX]) -> u64 {
 }
 
 fn start_in_file(path: &CStr) -> u64 {
-    field(read_stat(path, &mut [0; 512]), START)
+    start_in(read_stat(path, &mut [0; 512]))
+}
+
+/// The start time in a `stat` line.
+fn start_in(line: &[u8]) -> u64 {
+    match field(line, START) {
+        0 => 0,
+        shown => clock_shifts().unwrap_or_default().initial_start_time(shown),
+    }
 }
 
 /// The beginning of a `stat` file, which is one line.

@@ -90,8 +90,8 @@ pub fn follow_time_namespace() {
     if OFFSET_SET.load(Acquire) && *BOOT_ID.get() != identity::boot_id() {
         return;
     }
-    if let Some(shift) = identity::time_namespace_shift() {
-        clock::set_namespace_shift(shift);
+    if let Some(shifts) = identity::clock_shifts() {
+        clock::set_namespace_shift(shifts.monotonic);
     }
 }
 

@@ -1,4 +1,4 @@
-// Moves to a time namespace whose CLOCK_MONOTONIC is a day ahead, and takes turns with a partner that stays.
+// Moves to a time namespace whose clocks are a day and an hour ahead, and takes turns with a partner that stays.
 //
 // Arguments: HOW PAIRS. First prints the partner's process ID. Then it takes turns, moves, takes turns, makes PAIRS pairs of
 // lock and unlock, and takes turns again. A turn is a post that the partner waits for, and a post of the partner that it
@@ -64,7 +64,7 @@ static void make_namespace(void) {
     if (unshare(CLONE_NEWTIME))
         _exit(NO_NAMESPACE);
     int file = open("/proc/self/timens_offsets", O_WRONLY);
-    must(file >= 0 && dprintf(file, "monotonic 86400 0\n") > 0 && close(file) == 0);
+    must(file >= 0 && dprintf(file, "monotonic 86400 0\nboottime 3600 0\n") > 0 && close(file) == 0);
 }
 
 static void wait_for(pid_t child, int status) {

@@ -1,17 +1,25 @@
-//! The clock of the records' times.
+//! The clocks of the initial time namespace, whatever namespace this program is in.
 
 use std::fs;
 use std::sync::LazyLock;
 
 use rustix::time::{ClockId, clock_gettime};
-use spec::info::monotonic_shift;
+use spec::info::ClockShifts;
 
-/// `CLOCK_MONOTONIC` of the initial time namespace, nanoseconds: the clock that the processes' offsets are for, whatever
-/// namespace they or this program are in.
+/// `CLOCK_MONOTONIC`, nanoseconds: the clock that the processes' offsets are for, whatever namespace they are in.
 pub fn monotonic() -> u64 {
-    static SHIFT: LazyLock<i64> = LazyLock::new(|| {
-        fs::read("/proc/self/timens_offsets").ok().and_then(|text| monotonic_shift(&text)).unwrap_or(0)
-    });
     let time = clock_gettime(ClockId::Monotonic);
-    (time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64).saturating_add_signed(-*SHIFT)
+    (time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64).saturating_add_signed(-shifts().monotonic)
+}
+
+/// The start time of a process, in clock ticks since boot, by what `/proc/PID/stat` shows.
+pub fn initial_start_time(shown: u64) -> u64 {
+    shifts().initial_start_time(shown)
+}
+
+fn shifts() -> ClockShifts {
+    static SHIFTS: LazyLock<ClockShifts> = LazyLock::new(|| {
+        fs::read("/proc/self/timens_offsets").ok().and_then(|text| ClockShifts::parse(&text)).unwrap_or_default()
+    });
+    *SHIFTS
 }

@@ -12,10 +12,9 @@ use std::path::Path;
 
 use log::debug;
 use spec::buffer::Owner;
+use spec::file_systems::has_reliable_leases;
 
-/// File systems (`f_type` of statfs) that may grant a lease although there is a writer, because the file system or its server
-/// decides, or because the lease is on a file of another layer: overlayfs, NFS, CIFS, SMB2, FUSE, 9p, Ceph.
-const NO_LEASES: [u32; 7] = [0x794c_7630, 0x6969, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546, 0x0102_1997, 0x00c3_6400];
+use crate::support::monotonic_clock::initial_start_time;
 
 /// Whether the owner of the trbuf `file` runs; `None` if that cannot be known.
 pub fn owner_is_alive(file: &File, owner: &Owner) -> Option<bool> {
@@ -38,16 +37,16 @@ pub fn owner_is_gone(file: &File, owner: &Owner) -> Option<bool> {
 
 /// Whether anybody has `file`, which is open for reading only, open or mapped for writing; `None` if that cannot be known.
 pub fn has_writer(file: &File) -> Option<bool> {
-    if has_reliable_leases(file) { lease_is_refused(file) } else { None }
+    if is_on_reliable_file_system(file) { lease_is_refused(file) } else { None }
 }
 
 /// Whether the file system of `file` refuses a lease whenever there is a writer.
-fn has_reliable_leases(file: &File) -> bool {
+fn is_on_reliable_file_system(file: &File) -> bool {
     // SAFETY: statfs consists of integers, for which all bytes zero is a valid value.
     let mut system: libc::statfs = unsafe { std::mem::zeroed() };
     // SAFETY: the descriptor is open, and fstatfs writes one statfs to the place it is given.
     let known = unsafe { libc::fstatfs(file.as_raw_fd(), &mut system) } == 0;
-    known && !NO_LEASES.contains(&(system.f_type as u32))
+    known && has_reliable_leases(system.f_type as u32)
 }
 
 /// Whether the kernel refuses a read lease because `file` has a writer; `None` if it refuses for another reason.
@@ -108,7 +107,7 @@ fn id_of_inner(owner: &Owner) -> Option<u32> {
 
 /// Whether the process of `/proc/PID`, whose `stat` this is, was started when the owner was and has a thread.
 fn is_alive(process: &Path, stat: &[u8], owner: &Owner) -> Option<bool> {
-    Some(start_time(stat)? == owner.start_time && (!has_ended(stat) || has_live_thread(process)))
+    Some(initial_start_time(start_time(stat)?) == owner.start_time && (!has_ended(stat) || has_live_thread(process)))
 }
 
 /// Whether the process of `/proc/PID`, whose first thread has ended, has a thread that has not.
@@ -123,7 +122,7 @@ fn has_ended(stat: &[u8]) -> bool {
     matches!(stat[name_end..].trim_ascii_start().first(), Some(b'Z' | b'X' | b'x'))
 }
 
-/// The start time in the text of `/proc/PID/stat`, clock ticks since boot.
+/// The start time in the text of `/proc/PID/stat`, clock ticks since boot of this time namespace.
 fn start_time(stat: &[u8]) -> Option<u64> {
     // The command's name in parentheses may itself hold spaces and parentheses; the 22nd field is the 20th after it.
     let name_end = stat.iter().rposition(|&byte| byte == b')')? + 1;
@@ -142,7 +141,7 @@ mod tests {
         Owner {
             pid: std::process::id(),
             pid_namespace: fs::metadata("/proc/self/ns/pid").unwrap().ino(),
-            start_time: start_time(&stat).unwrap(),
+            start_time: initial_start_time(start_time(&stat).unwrap()),
             boot_id: fs::read("/proc/sys/kernel/random/boot_id").unwrap().trim_ascii().try_into().unwrap(),
             realtime_offset: 0,
             layout: spec::buffer::SlotLayout::BUFFERS,
@@ -155,7 +154,7 @@ mod tests {
         let path = directory.path().join("trbuf.0000001");
         let writer = OpenOptions::new().create(true).append(true).open(&path).unwrap();
         let reader = File::open(&path).unwrap();
-        if !has_reliable_leases(&reader) {
+        if !is_on_reliable_file_system(&reader) {
             println!("the file system of {} has no leases to test", path.display());
             return;
         }
@@ -171,7 +170,8 @@ mod tests {
     fn a_zombie_does_not_run() {
         let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let stat = || fs::read(format!("/proc/{}/stat", child.id())).unwrap();
-        let owner = Owner { pid: child.id(), start_time: start_time(&stat()).unwrap(), ..this_process() };
+        let owner =
+            Owner { pid: child.id(), start_time: initial_start_time(start_time(&stat()).unwrap()), ..this_process() };
         assert_eq!(runs(&owner), Some(true));
         // Closing its input ends it; it stays a zombie until `wait`.
         drop(child.stdin.take());
