@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
+use spec::event_numbers::TRACE_STACK;
 use spec::tables::{MUTEX, RMUTEX};
 use spec::{Event, FUNCTIONS, Record};
 
 use super::call::Call;
 use super::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
 use super::wait_rules::{WaitRule, wait_rules};
-use crate::record::call_stack::TRACE_STACK;
 use crate::record::columns;
 use crate::record::event_table::EventTable;
 

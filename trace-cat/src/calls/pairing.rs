@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use spec::tables::{USER, USER_SPAN};
+use spec::event_numbers::USER_SPAN;
 
 use crate::record::columns;
 
@@ -37,7 +37,7 @@ impl CallKey {
 
     /// The name in the key of a call with this event, whose first argument is `a1`.
     pub fn name_of(event: (u8, u8), a1: impl FnOnce() -> u64) -> u64 {
-        if event == (USER, USER_SPAN) { a1() } else { 0 }
+        if event == USER_SPAN { a1() } else { 0 }
     }
 }
 

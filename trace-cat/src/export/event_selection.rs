@@ -1,6 +1,7 @@
 //! What of the timeline is selected. The analysis knows of processes, LWPs, objects, kinds of objects and times; the rest is here.
 
 use spec::EventSet;
+use spec::event_numbers::{FUNC_ENTER, PROC_FORK, THR_CREATE, THR_JOIN};
 use spec::tables::{USER, USER_COUNTER, USER_MARK, USER_SPAN};
 
 use super::program_event::{ProgramEvent, ProgramSpan, ProgramText};
@@ -18,13 +19,6 @@ pub struct EventSelection {
     blocked: bool,
     objects: bool,
 }
-
-/// Creations, joins and forks: the event that each is.
-const CREATE: (u8, u8) = (1, 1);
-const JOIN: (u8, u8) = (1, 3);
-const FORK: (u8, u8) = (11, 1);
-/// The beginning of a function.
-const FUNC_ENTER: (u8, u8) = (13, 1);
 
 impl EventSelection {
     pub fn new(selection: &Selection) -> EventSelection {
@@ -103,13 +97,13 @@ impl EventSelection {
             Drawn::Hold(hold) => !self.blocked && is_long(hold.from, hold.to) && wants_thread(hold.thread),
             Drawn::LostHold { thread, from, .. } => !self.blocked && is_in_time(from) && wants_thread(thread),
             Drawn::Creation { creator, created, time } => {
-                is_in_time(time) && self.wants_flow(CREATE) && wants_pair(creator, created)
+                is_in_time(time) && self.wants_flow(THR_CREATE) && wants_pair(creator, created)
             }
             Drawn::Join { joiner, joined, time } => {
-                is_in_time(time) && self.wants_flow(JOIN) && wants_pair(joiner, joined)
+                is_in_time(time) && self.wants_flow(THR_JOIN) && wants_pair(joiner, joined)
             }
             Drawn::Fork { parent, child, time, .. } => {
-                is_in_time(time) && self.wants_flow(FORK) && wants_pair(parent, child)
+                is_in_time(time) && self.wants_flow(PROC_FORK) && wants_pair(parent, child)
             }
             Drawn::Loss { thread, time, .. } | Drawn::LossEnd { thread, time } => {
                 is_in_time(time) && wants_thread(thread)

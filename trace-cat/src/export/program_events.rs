@@ -87,7 +87,7 @@ impl ProgramEvents {
     fn begin_selection(&mut self, time: u64, times: &Range<u64>) {
         if !self.has_begun && time >= times.start {
             self.has_begun = true;
-            self.threads.values_mut().for_each(OpenSpans::part);
+            self.threads.values_mut().for_each(OpenSpans::separate_lanes);
         }
     }
 }

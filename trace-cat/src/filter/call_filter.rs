@@ -16,6 +16,8 @@ use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
 
+use spec::event_numbers::TRACE_STACK;
+
 use super::batch_note::{BatchNote, BatchNoteKind, CallRecord};
 use super::open_call_table::OpenCallTable;
 use super::selected_records::{KEYS_IN_MEMORY, RecordKey, SelectedRecords, key_collector};
@@ -25,7 +27,6 @@ use crate::calls::process_ends::{EndingRecord, OpenReason, OpenUntil, ProcessEnd
 use crate::calls::wait_rules::{WaitRule, wait_rules};
 use crate::merge::{Merge, OrderedSection};
 use crate::options::Selection;
-use crate::record::call_stack::TRACE_STACK;
 use crate::record::columns;
 use crate::record::event_table::EventTable;
 use crate::support::external_sort::ExternalSort;

@@ -5,6 +5,7 @@
 use std::io;
 
 use indicatif::DecimalBytes;
+use spec::tables::FUTEX;
 use spec::{Event, Level};
 
 use crate::calls::pairing::{CallKey, OpenCalls};
@@ -20,10 +21,8 @@ const SAMPLE_MAX: u64 = 128 << 20;
 const SAMPLE_OF_TEXT: u64 = 256 << 10;
 /// By how many bytes a return address is longer than the 0 that stands there without THR_TRACE_DETAIL.
 const ADDRESS_EXCESS: u64 = 13;
-/// Below this size of the trace, in bytes, nobody asks.
-const WORTH_TELLING: u64 = 1 << 20;
-/// The category of calls of futex(2).
-const FUTEX: u8 = 10;
+/// From this size of the trace on, in bytes, sizes are printed also if nobody has asked.
+const PRINTED_FROM: u64 = 1 << 20;
 
 /// Bytes that the values of `--for` would have written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,9 +90,9 @@ impl PurposeSizes {
     }
 
     /// Whether sizes are known of a trace of `bytes` bytes if this was recorded, and are new and worth telling.
-    pub fn are_told(recording: &Recording, bytes: u64) -> bool {
+    pub fn are_printed(recording: &Recording, bytes: u64) -> bool {
         let is_cut = recording.max.is_some() || is_set("THR_TRACE_MAX");
-        let is_everything = !lacks_events(recording) && lacks_calls(recording).is_none() && bytes >= WORTH_TELLING;
+        let is_everything = !lacks_events(recording) && lacks_calls(recording).is_none() && bytes >= PRINTED_FROM;
         !is_cut && (is_everything || recording.purpose.is_some())
     }
 
@@ -266,14 +265,14 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_where_they_are_known() {
+    fn sizes_are_printed_where_they_are_known() {
         let sizes =
             PurposeSizes { contention: 1_000_000, timeline: 2_000_000, everything: 3_000_000, flight: 4_000_000 };
         let of = |purpose| Recording { purpose, ..Recording::default() }.for_purpose();
         let all = "everything 3.00 MB, timeline 2.00 MB, contention 1.00 MB and stacks, flight 4.00 MB";
         let told = |purpose, bytes| {
             let recording = of(purpose);
-            PurposeSizes::are_told(&recording, bytes).then(|| sizes.describe(&recording))
+            PurposeSizes::are_printed(&recording, bytes).then(|| sizes.describe(&recording))
         };
         assert_eq!(told(None, 3_000_000).as_deref(), Some(all));
         assert_eq!(told(None, 9), None);
@@ -284,6 +283,6 @@ mod tests {
         let flight = "flight 3.00 MB; not known of the others: a ring keeps only the newest records";
         assert_eq!(told(Some(Purpose::Flight), 9).as_deref(), Some(flight));
         let ring = Recording { ring: Some(1 << 20), ..Recording::default() };
-        assert!(!PurposeSizes::are_told(&ring, 3_000_000), "no purpose was named");
+        assert!(!PurposeSizes::are_printed(&ring, 3_000_000), "no purpose was named");
     }
 }

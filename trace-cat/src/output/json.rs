@@ -15,8 +15,10 @@
 
 use serde_json::Value;
 
+use spec::event_numbers::TRACE_STACK;
+
 use super::formatter::RecordFormatter;
-use crate::record::call_stack::{CallStack, TRACE_STACK};
+use crate::record::call_stack::CallStack;
 use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds::{self, KnownKind, RecordKindTable};
 use crate::trace::interned_names::{self, InternedNames};

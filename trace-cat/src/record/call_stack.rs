@@ -5,12 +5,11 @@
 
 use std::borrow::Cow;
 
+use spec::event_numbers::TRACE_STACK;
 use spec::record::{PID_OFFSET, PID_WIDTH, TIME_WIDTH};
 
 use super::columns;
 
-/// Category and number of trace_stack.
-pub const TRACE_STACK: (u8, u8) = (0, 3);
 /// The last address of a stack that could not be followed further.
 const CUT_OFF: u64 = 1;
 /// Stands for the frames behind the last one of a stack that could not be followed further.

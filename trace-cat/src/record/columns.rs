@@ -3,6 +3,7 @@
 //! These functions are for lines that are known to be records. Of other lines they return any value, but never panic.
 
 use memchr::memchr;
+use spec::event_numbers;
 use spec::record::{
     EVENT_TEXT_WIDTH, EVENT1_OFFSET, FIXED_PART, LWPID_OFFSET, LWPID_WIDTH, NANOS_PER_SECOND, PID_OFFSET, PID_WIDTH,
     TID_OFFSET, TIME_WIDTH,
@@ -131,13 +132,10 @@ fn seven_digits(line: &[u8], offset: usize) -> u32 {
     eight_digits(eight) as u32
 }
 
-/// Category and number of thr_setname.
-pub const SET_NAME: (u8, u8) = (1, 39);
-
 /// Whether the record `line` may give a thread a name.
 pub fn sets_name(line: &[u8]) -> bool {
     let (category, number, _) = event(line);
-    (category, number) == SET_NAME
+    (category, number) == event_numbers::THR_SETNAME
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The rows of the table of events, found by a record's numbers.
 
+use spec::event_numbers::{BARRIER_INIT, RW_UNLOCK, SEMA_INIT, THR_KEYCREATE};
 use spec::record::EVENT_WIDTH;
 use spec::tables::CATEGORIES;
 use spec::{Column, EVENTS, Event};
@@ -69,10 +70,10 @@ impl RecordKindTable {
 pub fn detail_name(event: (u8, u8), which: u8, index: usize) -> Option<&'static str> {
     match (event, which, index) {
         ((2 | 5 | 6, _), 1, 3) => Some("holder"),
-        ((5, 4), 0, 3) => Some("write"),
-        ((1, 18), 0, 3) => Some("key"),
+        (RW_UNLOCK, 0, 3) => Some("write"),
+        (THR_KEYCREATE, 0, 3) => Some("key"),
         // Their a5 is the result.
-        ((4 | 7, 1), 0, 3) => Some("caller"),
+        (SEMA_INIT | BARRIER_INIT, 0, 3) => Some("caller"),
         (_, 0 | 1, 4) => Some("caller"),
         _ => None,
     }

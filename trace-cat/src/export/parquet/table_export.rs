@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+use spec::event_numbers::TRACE_STACK;
+
 use super::interval_rows::{IntervalRows, RowSubject};
 use super::partitions::{Partitions, TablePlace};
 use super::row::Row;
@@ -11,7 +13,6 @@ use crate::calls::call_assembler::events_of_functions;
 use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
 use crate::export::event_selection::EventSelection;
 use crate::export::timeline_export::NameSources;
-use crate::record::call_stack::TRACE_STACK;
 use crate::record::event_table::EventTable;
 use crate::report::contention::{Analysis, CallSubject, NumericRecord, TimelineEvent};
 use crate::report::trace_names::answer_questions;

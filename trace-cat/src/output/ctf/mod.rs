@@ -17,6 +17,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use spec::event_numbers::TRACE_LOST;
 use tempfile::NamedTempFile;
 
 use crate::record::columns;
@@ -31,8 +32,6 @@ use packet::Packet;
 const HEAD: &str = include_str!("head.tsdl");
 /// What follows the clock and precedes the events.
 const STREAM: &str = include_str!("stream.tsdl");
-/// The event by which a thread reports how many records it has lost.
-const TRACE_LOST: (u8, u8) = (0, 1);
 
 /// Writes records into a new directory.
 pub struct CtfWriter {

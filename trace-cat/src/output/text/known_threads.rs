@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
+use spec::event_numbers::USER_SPAN;
 use spec::info;
 use spec::names::FileName;
+use spec::tables::USER;
 
 use super::short_text::ShortText;
 use crate::record::columns;
@@ -18,9 +20,6 @@ use crate::trace::host_view::HostView;
 pub const OPEN_CALLS_MAX: usize = 64;
 /// The most functions that a thread is in; with more, the outermost is forgotten.
 const FUNCTIONS_MAX: usize = 1 << 12;
-/// The category of a program's own events, and its spans.
-const USER: u8 = 12;
-const USER_SPAN: (u8, u8) = (12, 90);
 /// The most threads that are remembered; if there are more, all are forgotten.
 pub const THREADS_MAX: usize = 1 << 18;
 /// The least columns of labels.
@@ -156,7 +155,6 @@ impl KnownThreads {
         let find = || {
             let mut names = groups.iter().filter_map(|group| group.process(pid)).filter_map(|process| {
                 let text = read_info(&process.path(FileName::Info(process.number))).ok()?;
-                // In this order for each program.
                 // A program's comm follows its exe.
                 let (key, value) = info::lines(&text).filter(|(key, _)| matches!(*key, b"exe" | b"comm")).last()?;
                 let text: Vec<u8> = info::unescape(value).collect();

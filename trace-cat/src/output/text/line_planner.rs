@@ -3,18 +3,15 @@
 
 use std::collections::VecDeque;
 
+use spec::event_numbers::{FUNC_ENTER, FUNC_LEAVE, THR_SETNAME};
+
 use super::host_order::HostOrder;
 use super::known_threads::{KnownThreads, OpenCall, THREADS_MAX, ends_span, name_bytes};
 use super::line_plan::{BatchRecords, CarriedRecord, LineKind, LinePlan, PlannedLine};
 use super::time_column::TimeColumn;
 use crate::output::terminal_style::{self, Highlight};
 use crate::record::call_stack::CallStack;
-use crate::record::columns::SET_NAME;
 use crate::record::fields::Fields;
-
-/// Category and number of the records of functions.
-const FUNC_ENTER: (u8, u8) = (13, 1);
-const FUNC_LEAVE: (u8, u8) = (13, 2);
 
 /// Whether a return record, if it is the end of a span, is that of this entry record.
 fn is_same_span(entry: Option<Fields>, ret: &Fields) -> bool {
@@ -80,7 +77,7 @@ impl LinePlanner {
 
     /// Gives the thread that a thr_setname names its name, if the call succeeded.
     fn set_name(&mut self, fields: &Fields) {
-        if fields.event() == SET_NAME && fields.argument(3) == b"0" {
+        if fields.event() == THR_SETNAME && fields.argument(3) == b"0" {
             let [tid, high, low, ..] = fields.arguments();
             self.threads.set_name(fields.pid(), tid, &name_bytes(high, low));
             self.label_version += 1;

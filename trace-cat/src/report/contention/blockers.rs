@@ -8,6 +8,8 @@
 //! lock before the waiter had announced itself. Nobody records who takes it then, so that this owner counts only if no thread of
 //! the process could. How long the wait lasts proves nothing: others may keep the lock as long as they like.
 
+use spec::event_numbers::{RW_RDLOCK, RW_WRLOCK};
+
 use super::analysis::Analysis;
 use super::holds::Hold;
 use super::object_state::ObjectKind;
@@ -44,7 +46,7 @@ impl Analysis {
         let lacks_releases = self.may_lack_releases(object);
         let is_exclusive = state.occupancy.is_exclusive();
         // Readers do not wait for readers, but for a writer that is preferred and waits for such.
-        if !is_exclusive && (only_blocked || call.event == (5, 2)) {
+        if !is_exclusive && (only_blocked || call.event == RW_RDLOCK) {
             let waits_behind = is_handed_on && !only_blocked;
             return if waits_behind { self.preferred_writers(object, *call) } else { Vec::new() };
         }
@@ -151,7 +153,7 @@ impl Analysis {
         }
         let is_preferred = |writer: &u32| {
             let open = self.threads[*writer as usize].open.last();
-            open.is_some_and(|wait| (wait.event, wait.object) == ((5, 3), Some(object)) && wait.entry < call.entry)
+            open.is_some_and(|wait| (wait.event, wait.object) == (RW_WRLOCK, Some(object)) && wait.entry < call.entry)
         };
         occupancy.waiting_threads().into_iter().filter(is_preferred).collect()
     }

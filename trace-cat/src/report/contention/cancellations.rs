@@ -4,12 +4,17 @@
 //! of that is none of a thread that has left its wait. It is known by its site, in a library that libc opens when the first thread is
 //! cancelled: who gives the records looks it up.
 
+use spec::event_numbers::{
+    COND_CLOCKWAIT, COND_TIMEDWAIT, COND_WAIT, SEMA_TIMEDWAIT, SEMA_WAIT, THR_JOIN, THR_TIMEDJOIN,
+};
+
 use super::analysis::Analysis;
 use super::numeric_record::NumericRecord;
 use super::tables::{OngoingCall, ThreadState};
 
 /// The calls that a cancellation ends: joins, and waits for conditions and semaphores.
-const ENDED_BY_CANCELLATION: [(u8, u8); 7] = [(1, 3), (1, 37), (3, 4), (3, 5), (3, 30), (4, 2), (4, 30)];
+const ENDED_BY_CANCELLATION: [(u8, u8); 7] =
+    [THR_JOIN, THR_TIMEDJOIN, COND_WAIT, COND_TIMEDWAIT, COND_CLOCKWAIT, SEMA_WAIT, SEMA_TIMEDWAIT];
 
 /// As `pthread.h` has it on Linux.
 const PTHREAD_CANCEL_DISABLE: u64 = 1;
@@ -50,7 +55,7 @@ impl Analysis {
 impl ThreadState {
     /// The wait without a time limit that a cancellation ends, unless the thread does not let itself be cancelled.
     pub fn cancelled_wait(&self) -> Option<&OngoingCall> {
-        let lasts = |call: &&OngoingCall| call.waits && matches!(call.event, (1, 3) | (3, 4) | (4, 2));
+        let lasts = |call: &&OngoingCall| call.waits && matches!(call.event, THR_JOIN | COND_WAIT | SEMA_WAIT);
         let call = self.call_with_mutex().filter(|call| self.may_be_cancelled_in(call))?;
         Some(call).filter(|call| lasts(call) && !self.may_have_left(call))
     }

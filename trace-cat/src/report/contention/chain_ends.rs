@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use spec::event_numbers::BARRIER_WAIT;
+
 use super::analysis::Analysis;
 use super::running_threads::{ending_thread, is_idle, may_be_woken};
 use super::tables::{ImageEnd, OngoingCall};
@@ -153,7 +155,7 @@ impl<'a> Chains<'a> {
             return Some(ChainEnd::MayBeWoken { thread, call, is_behind_lock: false });
         }
         // A thread that is ending may come to a barrier.
-        let ending = ending_thread(analysis, state.process).filter(|_| call.event == (7, 2));
+        let ending = ending_thread(analysis, state.process).filter(|_| call.event == BARRIER_WAIT);
         Some(ending.map_or(ChainEnd::Idle(thread, call), ChainEnd::Ending))
     }
 }

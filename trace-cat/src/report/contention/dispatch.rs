@@ -1,6 +1,7 @@
-//! What each record means to the analysis. Numbers of events are those of the table of events (`spec/events.tsv`).
+//! What each record means to the analysis.
 
-use spec::tables::{USER, USER_OBJECT};
+use spec::event_numbers::*;
+use spec::tables;
 
 use super::analysis::Analysis;
 use super::holds::{Hold, Release};
@@ -8,7 +9,6 @@ use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind::{self, Barrier, Cond, Futex, Mutex, Rmutex, Rwlock, Sema, Spin};
 use super::process_sharing::may_be_for_processes;
 use super::tables::ImageEnd;
-use crate::record::call_stack::TRACE_STACK;
 
 /// The return record of a system call with its error in the first column, as the records of other calls have it.
 fn returned_with_error(record: &NumericRecord) -> NumericRecord {
@@ -25,26 +25,26 @@ impl Analysis {
         let thread = self.begin_record(record);
         self.check_error(thread, record);
         match record.event.0 {
-            0 => self.add_trace_record(thread, record),
-            1 => self.add_thread_record(thread, record),
-            2 => self.add_mutex_record(thread, record, Mutex),
-            3 => self.add_cond_record(thread, record),
-            4 => self.add_semaphore_record(thread, record),
-            5 => self.add_rwlock_record(thread, record),
-            6 => self.add_mutex_record(thread, record, Rmutex),
-            7 => self.add_barrier_record(thread, record),
-            8 => {
+            tables::TRACE => self.add_trace_record(thread, record),
+            tables::THREAD => self.add_thread_record(thread, record),
+            tables::MUTEX => self.add_mutex_record(thread, record, Mutex),
+            tables::COND => self.add_cond_record(thread, record),
+            tables::SEMA => self.add_semaphore_record(thread, record),
+            tables::RWLOCK => self.add_rwlock_record(thread, record),
+            tables::RMUTEX => self.add_mutex_record(thread, record, Rmutex),
+            tables::BARRIER => self.add_barrier_record(thread, record),
+            tables::BARRIER_SPIN => {
                 // As those of barriers, but for the order of the last two arguments of its initialisation.
                 let mut record = *record;
-                if record.event.1 == 1 {
+                if record.event == BARRIER_SPIN_INIT {
                     record.arguments.swap(3, 4);
                 }
                 self.add_barrier_record(thread, &record);
             }
-            9 => self.add_spin_record(thread, record),
-            10 => self.add_futex_record(thread, record),
-            11 => self.add_process_record(thread, record),
-            USER if record.event.1 == USER_OBJECT => {
+            tables::SPIN => self.add_spin_record(thread, record),
+            tables::FUTEX => self.add_futex_record(thread, record),
+            tables::PROCESS => self.add_process_record(thread, record),
+            tables::USER if record.event == USER_OBJECT => {
                 let process = self.threads[thread as usize].process;
                 self.name_object(process, record.arguments[1], record.arguments[0]);
             }
@@ -65,17 +65,17 @@ impl Analysis {
     }
 
     fn add_trace_record(&mut self, thread: u32, record: &NumericRecord) {
-        match (record.event.1, record.which) {
-            (1, 0) => self.begin_gap(thread, record.time, record.arguments[0]),
-            (2, 0) => self.change_settings(thread, record),
-            (4, 0) => {
+        match (record.event, record.which) {
+            (TRACE_LOST, 0) => self.begin_gap(thread, record.time, record.arguments[0]),
+            (TRACE_EVENTS, 0) => self.change_settings(thread, record),
+            (TRACE_INFLIGHT, 0) => {
                 // A release whose record was not written when the thread or the process ended.
                 let [call, address, ..] = record.arguments;
-                let kind = match call {
-                    204 => Mutex,
-                    504 => Rwlock,
-                    604 => Rmutex,
-                    904 => Spin,
+                let kind = match ((call / 100) as u8, (call % 100) as u8) {
+                    MUTEX_UNLOCK => Mutex,
+                    RW_UNLOCK => Rwlock,
+                    RMUTEX_UNLOCK => Rmutex,
+                    SPIN_UNLOCK => Spin,
                     _ => return,
                 };
                 let process = self.threads[thread as usize].process;
@@ -91,161 +91,165 @@ impl Analysis {
     }
 
     fn add_thread_record(&mut self, thread: u32, record: &NumericRecord) {
-        match (record.event.1, record.which) {
-            (1, 1) => self.enter_create(thread, record),
-            (1, 2) => self.return_from_create(thread, record),
-            (2, 0) => self.threads[thread as usize].has_exited = true,
-            (3 | 37, 1) => self.enter_join(thread, record),
-            (3 | 37, 2) => self.return_from_join(thread, record),
-            (30, 0) => self.begin_thread(thread, record),
-            (31, 0) => self.detach(thread, record),
-            (32, 0) if record.arguments[1] == 0 => self.cancel(thread, record),
-            (33, 0) => self.set_cancel_state(thread, record),
-            (36, 0) if record.arguments[2] == 0 => {
+        match (record.event, record.which) {
+            (THR_CREATE, 1) => self.enter_create(thread, record),
+            (THR_CREATE, 2) => self.return_from_create(thread, record),
+            (THR_EXIT, 0) => self.threads[thread as usize].has_exited = true,
+            (THR_JOIN | THR_TIMEDJOIN, 1) => self.enter_join(thread, record),
+            (THR_JOIN | THR_TIMEDJOIN, 2) => self.return_from_join(thread, record),
+            (THR_BEGIN, 0) => self.begin_thread(thread, record),
+            (THR_DETACH, 0) => self.detach(thread, record),
+            (THR_CANCEL, 0) if record.arguments[1] == 0 => self.cancel(thread, record),
+            (THR_SETCANCELSTATE, 0) => self.set_cancel_state(thread, record),
+            (THR_TRYJOIN, 0) if record.arguments[2] == 0 => {
                 let process = self.threads[thread as usize].process;
                 if let Some(&joined) = self.thread_of_tid.get(&(process, record.arguments[0])) {
                     self.note_join(thread, joined, record.time);
                 }
             }
-            (38, 1) => {
+            (THR_ONCE, 1) => {
                 self.note_unwinding(thread, record);
                 self.enter_once(thread, record);
             }
-            (38, 2) => {
+            (THR_ONCE, 2) => {
                 let state = &self.threads[thread as usize];
                 if state.unwound_at > 0 && state.unwound_at == state.last_before {
                     self.unwind(thread);
                 }
                 self.return_from_once(thread, record);
             }
-            (39, 0) => self.name_thread(thread, record),
+            (THR_SETNAME, 0) => self.name_thread(thread, record),
             _ => {}
         }
     }
 
     fn add_mutex_record(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind) {
         let arguments = record.arguments;
-        match (record.event.1, record.which) {
-            (1, 0) => self.initialise(thread, record, kind, arguments[3], arguments[4]),
-            (2, 1) => self.enter_lock(thread, record, kind, arguments[3]),
-            (30, 1) => self.enter_lock(thread, record, kind, 0),
-            (2 | 30, 2) => {
+        match (record.event, record.which) {
+            (MUTEX_INIT | RMUTEX_INIT, 0) => self.initialise(thread, record, kind, arguments[3], arguments[4]),
+            (MUTEX_LOCK | RMUTEX_LOCK, 1) => self.enter_lock(thread, record, kind, arguments[3]),
+            (MUTEX_TIMEDLOCK | RMUTEX_TIMEDLOCK, 1) => self.enter_lock(thread, record, kind, 0),
+            (MUTEX_LOCK | RMUTEX_LOCK | MUTEX_TIMEDLOCK | RMUTEX_TIMEDLOCK, 2) => {
                 let depth = if kind == Rmutex { arguments[2] } else { 1 };
                 self.return_from_lock(thread, record, arguments[0], arguments[1] != 0, true, depth);
             }
-            (3, 0) => self.try_lock(thread, record, kind, true),
-            (4, 0) => self.unlock(thread, record, kind, arguments[1]),
-            (5, 0) => self.destroy(thread, record, kind, arguments[1]),
+            (MUTEX_TRYLOCK | RMUTEX_TRYLOCK, 0) => self.try_lock(thread, record, kind, true),
+            (MUTEX_UNLOCK | RMUTEX_UNLOCK, 0) => self.unlock(thread, record, kind, arguments[1]),
+            (MUTEX_DESTROY | RMUTEX_DESTROY, 0) => self.destroy(thread, record, kind, arguments[1]),
             _ => {}
         }
     }
 
     fn add_cond_record(&mut self, thread: u32, record: &NumericRecord) {
         let arguments = record.arguments;
-        match (record.event.1, record.which) {
-            (1, 0) => {
+        match (record.event, record.which) {
+            (COND_INIT, 0) => {
                 self.initialise(thread, record, Cond, arguments[3], arguments[4]);
                 self.note_clock(thread, record);
             }
-            (2, 0) if arguments[1] == 0 => self.wake(thread, record, Cond, 1),
-            (3, 0) if arguments[1] == 0 => self.wake(thread, record, Cond, u64::MAX),
-            (4 | 5 | 30, 1) => self.enter_cond_wait(thread, record, arguments[4]),
-            (4 | 5 | 30, 2) => self.return_from_cond_wait(thread, record),
-            (6, 0) => self.destroy(thread, record, Cond, arguments[1]),
+            (COND_SIGNAL, 0) if arguments[1] == 0 => self.wake(thread, record, Cond, 1),
+            (COND_BROADCAST, 0) if arguments[1] == 0 => self.wake(thread, record, Cond, u64::MAX),
+            (COND_WAIT | COND_TIMEDWAIT | COND_CLOCKWAIT, 1) => self.enter_cond_wait(thread, record, arguments[4]),
+            (COND_WAIT | COND_TIMEDWAIT | COND_CLOCKWAIT, 2) => self.return_from_cond_wait(thread, record),
+            (COND_DESTROY, 0) => self.destroy(thread, record, Cond, arguments[1]),
             _ => {}
         }
     }
 
     fn add_semaphore_record(&mut self, thread: u32, record: &NumericRecord) {
         let arguments = record.arguments;
-        match (record.event.1, record.which) {
-            (1, 0) => self.initialise_semaphore(thread, record, arguments[1] != 0, arguments[3]),
-            (31, 0) => self.initialise_semaphore(thread, record, true, 0),
-            (2 | 30, 1) => self.enter_idle_wait(thread, record, Sema, arguments[1] == 0),
-            (2 | 30, 2) => self.return_from_idle_wait(thread, record, None),
-            (3, 0) => {
+        match (record.event, record.which) {
+            (SEMA_INIT, 0) => self.initialise_semaphore(thread, record, arguments[1] != 0, arguments[3]),
+            (SEMA_OPEN, 0) => self.initialise_semaphore(thread, record, true, 0),
+            (SEMA_WAIT | SEMA_TIMEDWAIT, 1) => self.enter_idle_wait(thread, record, Sema, arguments[1] == 0),
+            (SEMA_WAIT | SEMA_TIMEDWAIT, 2) => self.return_from_idle_wait(thread, record, None),
+            (SEMA_TRYWAIT, 0) => {
                 let (object, _) = self.called_object(thread, record, Sema, arguments[4]);
                 let failed = arguments[1] == libc::EAGAIN as u64;
                 self.objects[object as usize].figures.failed_tries += u64::from(failed && self.is_counting);
                 self.take_semaphore(object, arguments[1]);
             }
-            (4, 0) if arguments[1] == 0 => self.wake(thread, record, Sema, 1),
-            (5, 0) => self.destroy(thread, record, Sema, arguments[1]),
+            (SEMA_POST, 0) if arguments[1] == 0 => self.wake(thread, record, Sema, 1),
+            (SEMA_DESTROY, 0) => self.destroy(thread, record, Sema, arguments[1]),
             _ => {}
         }
     }
 
     fn add_rwlock_record(&mut self, thread: u32, record: &NumericRecord) {
         let arguments = record.arguments;
-        match (record.event.1, record.which) {
-            (1, 0) => self.initialise(thread, record, Rwlock, arguments[3], arguments[4]),
-            (3, 1) => self.enter_lock(thread, record, Rwlock, arguments[3]),
-            (2 | 30 | 31, 1) => self.enter_lock(thread, record, Rwlock, 0),
-            (2 | 30, 2) => self.return_from_lock(thread, record, arguments[0], arguments[1] != 0, false, 1),
-            (3 | 31, 2) => self.return_from_lock(thread, record, arguments[0], arguments[1] != 0, true, 1),
-            (4, 0) => self.unlock(thread, record, Rwlock, arguments[1]),
-            (5, 0) => self.try_lock(thread, record, Rwlock, false),
-            (6, 0) => self.try_lock(thread, record, Rwlock, true),
-            (7, 0) => self.destroy(thread, record, Rwlock, arguments[1]),
+        match (record.event, record.which) {
+            (RWLOCK_INIT, 0) => self.initialise(thread, record, Rwlock, arguments[3], arguments[4]),
+            (RW_WRLOCK, 1) => self.enter_lock(thread, record, Rwlock, arguments[3]),
+            (RW_RDLOCK | RW_TIMEDRDLOCK | RW_TIMEDWRLOCK, 1) => self.enter_lock(thread, record, Rwlock, 0),
+            (RW_RDLOCK | RW_TIMEDRDLOCK, 2) => {
+                self.return_from_lock(thread, record, arguments[0], arguments[1] != 0, false, 1)
+            }
+            (RW_WRLOCK | RW_TIMEDWRLOCK, 2) => {
+                self.return_from_lock(thread, record, arguments[0], arguments[1] != 0, true, 1)
+            }
+            (RW_UNLOCK, 0) => self.unlock(thread, record, Rwlock, arguments[1]),
+            (RW_TRYRDLOCK, 0) => self.try_lock(thread, record, Rwlock, false),
+            (RW_TRYWRLOCK, 0) => self.try_lock(thread, record, Rwlock, true),
+            (RWLOCK_DESTROY, 0) => self.destroy(thread, record, Rwlock, arguments[1]),
             _ => {}
         }
     }
 
     fn add_barrier_record(&mut self, thread: u32, record: &NumericRecord) {
         let arguments = record.arguments;
-        match (record.event.1, record.which) {
-            (1, 0) => self.initialise_barrier(thread, record),
-            (2, 1) => self.enter_barrier(thread, record),
-            (2, 2) => self.return_from_barrier(thread, record),
-            (3, 0) => self.destroy(thread, record, Barrier, arguments[1]),
+        match (record.event, record.which) {
+            (BARRIER_INIT | BARRIER_SPIN_INIT, 0) => self.initialise_barrier(thread, record),
+            (BARRIER_WAIT | BARRIER_SPIN_WAIT, 1) => self.enter_barrier(thread, record),
+            (BARRIER_WAIT | BARRIER_SPIN_WAIT, 2) => self.return_from_barrier(thread, record),
+            (BARRIER_DESTROY | BARRIER_SPIN_DESTROY, 0) => self.destroy(thread, record, Barrier, arguments[1]),
             _ => {}
         }
     }
 
     fn add_spin_record(&mut self, thread: u32, record: &NumericRecord) {
         let arguments = record.arguments;
-        match (record.event.1, record.which) {
-            (1, 0) => self.initialise(thread, record, Spin, arguments[2], arguments[4]),
-            (2, 1) => self.enter_lock(thread, record, Spin, 0),
-            (2, 2) => self.return_from_lock(thread, record, 0, arguments[0] != 0, true, 1),
-            (3, 0) => self.try_lock(thread, record, Spin, true),
-            (4, 0) => self.unlock(thread, record, Spin, 0),
-            (5, 0) => self.destroy(thread, record, Spin, arguments[1]),
+        match (record.event, record.which) {
+            (SPIN_INIT, 0) => self.initialise(thread, record, Spin, arguments[2], arguments[4]),
+            (SPIN_LOCK, 1) => self.enter_lock(thread, record, Spin, 0),
+            (SPIN_LOCK, 2) => self.return_from_lock(thread, record, 0, arguments[0] != 0, true, 1),
+            (SPIN_TRYLOCK, 0) => self.try_lock(thread, record, Spin, true),
+            (SPIN_UNLOCK, 0) => self.unlock(thread, record, Spin, 0),
+            (SPIN_DESTROY, 0) => self.destroy(thread, record, Spin, arguments[1]),
             _ => {}
         }
     }
 
     fn add_futex_record(&mut self, thread: u32, record: &NumericRecord) {
         let arguments = record.arguments;
-        match (record.event.1, record.which) {
-            (1, 1) => self.enter_idle_wait(thread, record, Futex, true),
-            (1, 2) => {
+        match (record.event, record.which) {
+            (FUTEX_WAIT, 1) => self.enter_idle_wait(thread, record, Futex, true),
+            (FUTEX_WAIT, 2) => {
                 let record = returned_with_error(record);
                 self.return_from_idle_wait(thread, &record, Some(libc::EAGAIN as u64));
             }
-            (2, 0) if (arguments[3] as i64) > 0 => self.wake(thread, record, Futex, arguments[3]),
+            (FUTEX_WAKE, 0) if (arguments[3] as i64) > 0 => self.wake(thread, record, Futex, arguments[3]),
             // Nobody waited any more.
-            (2, 0) if arguments[3] == 0 => {
+            (FUTEX_WAKE, 0) if arguments[3] == 0 => {
                 let process = self.threads[thread as usize].process;
                 if let Some(object) = self.object_at(process, arguments[0]) {
                     self.note_futex_wake(object, thread, record.time);
                 }
             }
-            (3, 1) => self.enter_futex_operation(thread, record),
-            (3, 2) => self.return_from_futex_operation(thread, record),
+            (FUTEX_OP, 1) => self.enter_futex_operation(thread, record),
+            (FUTEX_OP, 2) => self.return_from_futex_operation(thread, record),
             _ => {}
         }
     }
 
     fn add_process_record(&mut self, thread: u32, record: &NumericRecord) {
         let process = self.threads[thread as usize].process;
-        match (record.event.1, record.which) {
-            (1, 1) => self.enter_fork(thread, record),
-            (1, 2) => self.return_from_fork(thread, record),
-            (2, 0) => self.begin_forked_process(thread, record),
-            (3, 1) => self.begin_exec(process, record),
-            (3, 2) => self.end_exec(process),
-            (4, 0) => {
+        match (record.event, record.which) {
+            (PROC_FORK, 1) => self.enter_fork(thread, record),
+            (PROC_FORK, 2) => self.return_from_fork(thread, record),
+            (PROC_BEGIN, 0) => self.begin_forked_process(thread, record),
+            (PROC_EXEC, 1) => self.begin_exec(process, record),
+            (PROC_EXEC, 2) => self.end_exec(process),
+            (PROC_EXIT, 0) => {
                 let process = &mut self.processes[process as usize];
                 (process.end, process.exited_by) = (ImageEnd::Exit, Some(thread));
             }

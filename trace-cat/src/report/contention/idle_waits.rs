@@ -1,5 +1,7 @@
 //! Waits for conditions, semaphores, futexes and the ends of threads.
 
+use spec::event_numbers::FUTEX_WAIT;
+
 use super::analysis::{Analysis, WaitPlace};
 use super::holds::{FinishedWait, Knowledge, Release, WATCH};
 use super::locks::EOWNERDEAD;
@@ -194,7 +196,7 @@ impl Analysis {
             self.note_futex_site(object, site);
         }
         self.open_call(thread, record, site, Some(object), waits);
-        let limit = if record.event == (10, 1) { record.arguments[3] } else { 0 };
+        let limit = if record.event == FUTEX_WAIT { record.arguments[3] } else { 0 };
         if let Some(call) = self.threads[thread as usize].open.last_mut() {
             call.time_limit = limit;
         }

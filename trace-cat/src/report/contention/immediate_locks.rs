@@ -1,7 +1,13 @@
 //! Lock calls that did not wait, which most are. Both records have one time and mostly stand one behind the other: then they are
 //! taken together, so that nothing is noted of a wait that neither lasts nor is accounted.
 
+use spec::event_numbers::{
+    MUTEX_LOCK, MUTEX_TIMEDLOCK, RMUTEX_LOCK, RMUTEX_TIMEDLOCK, RW_RDLOCK, RW_TIMEDRDLOCK, RW_TIMEDWRLOCK, RW_WRLOCK,
+    SPIN_LOCK,
+};
+
 use super::analysis::Analysis;
+use super::locks::has_time_limit;
 use super::numeric_record::NumericRecord;
 use super::object_state::ObjectKind::{self, Mutex, Rmutex, Rwlock, Spin};
 use super::wait_shares::Holder;
@@ -20,15 +26,15 @@ struct LockCall {
 /// What the call of an event is, if it locks.
 fn lock_call(event: (u8, u8)) -> Option<LockCall> {
     let (kind, is_exclusive) = match event {
-        (2, 2 | 30) => (Mutex, true),
-        (6, 2 | 30) => (Rmutex, true),
-        (5, 2 | 30) => (Rwlock, false),
-        (5, 3 | 31) => (Rwlock, true),
-        (9, 2) => (Spin, true),
+        MUTEX_LOCK | MUTEX_TIMEDLOCK => (Mutex, true),
+        RMUTEX_LOCK | RMUTEX_TIMEDLOCK => (Rmutex, true),
+        RW_RDLOCK | RW_TIMEDRDLOCK => (Rwlock, false),
+        RW_WRLOCK | RW_TIMEDWRLOCK => (Rwlock, true),
+        SPIN_LOCK => (Spin, true),
         _ => return None,
     };
-    let shows_owner = matches!(event, (2 | 6, 2) | (5, 3));
-    Some(LockCall { kind, is_exclusive, is_limited: matches!(event.1, 30 | 31), shows_owner })
+    let shows_owner = matches!(event, MUTEX_LOCK | RMUTEX_LOCK | RW_WRLOCK);
+    Some(LockCall { kind, is_exclusive, is_limited: has_time_limit(event), shows_owner })
 }
 
 impl Analysis {

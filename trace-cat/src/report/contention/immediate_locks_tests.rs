@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use spec::event_numbers::TRACE_STACK;
+
 use super::analysis::Analysis;
 use super::analysis_tests::{RecordLine, record};
 use super::holds::Knowledge;
 use super::numeric_record::NumericRecord;
 use super::random_threads::RandomThreads;
 use super::wait_selection::WaitSelection;
-use crate::record::call_stack::TRACE_STACK;
 use crate::testing::seeded_random::SeededRandom;
 
 /// An analysis of records, one after the other or with lock calls taken at once, and how many calls were.

@@ -6,6 +6,8 @@
 //! initialised it. So the memory counts as private only if a lock was initialised there without attributes, or if it is
 //! that of static variables. The latter is known to who gives the records, which answers for each lock that is in question.
 
+use spec::event_numbers::RW_WRLOCK;
+
 use super::analysis::Analysis;
 use super::holds::Hold;
 use super::object_state::ObjectKind;
@@ -56,7 +58,7 @@ impl Analysis {
         let state = &self.objects[object as usize];
         let is_anew = state.number > 1 || state.is_initialised || state.has_no_attributes;
         // A thread that has read has had no writer beside it, but maybe readers, which only keep a writer waiting.
-        let waits_for_readers = state.kind == ObjectKind::Rwlock && call.event == (5, 3);
+        let waits_for_readers = state.kind == ObjectKind::Rwlock && call.event == RW_WRLOCK;
         let was_free = match waits_for_readers {
             true => state.occupancy.acquired_at() > 0,
             false => state.occupancy.changed_at() > 0,

@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use spec::event_numbers::{PROC_BEGIN, PROC_EXEC, PROC_FORK, THR_BEGIN, THR_JOIN, THR_TIMEDJOIN, TRACE_LOST};
+
 use super::analysis::{Analysis, WaitPlace};
 use super::futex_state::FutexCall;
 use super::numeric_record::NumericRecord;
@@ -33,7 +35,7 @@ impl Analysis {
     /// The thread of a record, which is noted as its latest one.
     pub fn thread_of(&mut self, record: &NumericRecord) -> u32 {
         let NumericRecord { time, pid, lwp, event, .. } = *record;
-        let is_first = matches!(event, (1, 30) | (11, 2));
+        let is_first = matches!(event, THR_BEGIN | PROC_BEGIN);
         let recent = &self.recent_threads[(lwp & 255) as usize];
         let thread = if (recent.0, recent.1) == (pid, lwp) && recent.2 != u32::MAX && !is_first && self.execs == 0 {
             recent.2
@@ -55,13 +57,13 @@ impl Analysis {
         if state.begins_changed {
             state.begins_changed = false;
             match event {
-                (1, 30) => state.knows_holds = true,
+                THR_BEGIN => state.knows_holds = true,
                 _ => self.begin_change(thread, time),
             }
         }
         let state = &mut self.threads[thread as usize];
         let process = &mut self.processes[state.process as usize];
-        if state.is_in_gap && event != (0, 1) {
+        if state.is_in_gap && event != TRACE_LOST {
             state.is_in_gap = false;
             state.complete_from = if state.complete_from == u64::MAX { time } else { state.complete_from };
             self.activities.end_wait(thread, 0, time, WaitEnd::Unknown);
@@ -77,7 +79,7 @@ impl Analysis {
     fn find_thread(&mut self, record: &NumericRecord, is_first: bool) -> u32 {
         let process = self.find_process(record);
         if let Some(&thread) = self.thread_of_lwp.get(&(process, record.lwp))
-            && !(record.event == (1, 30) && self.has_begun(thread, record.tid))
+            && !(record.event == THR_BEGIN && self.has_begun(thread, record.tid))
         {
             return thread;
         }
@@ -133,7 +135,7 @@ impl Analysis {
     }
 
     fn find_process(&mut self, record: &NumericRecord) -> u32 {
-        let is_begin = record.event == (11, 2);
+        let is_begin = record.event == PROC_BEGIN;
         let known = self.process_of_pid.get(&record.pid).copied();
         if let Some(process) = known.filter(|_| !is_begin) {
             if !self.has_executed(process, record) {
@@ -223,7 +225,7 @@ impl Analysis {
         let Some((by, _)) = state.exec else { return false };
         let is_main = state.is_main(record.lwp);
         if record.lwp == by {
-            return is_main && (record.event, record.which) != ((11, 3), 2);
+            return is_main && (record.event, record.which) != (PROC_EXEC, 2);
         }
         let main = self.thread_of_lwp.get(&(process, record.lwp));
         let is_other = main.is_none_or(|main| self.threads[*main as usize].tid != record.tid);
@@ -285,7 +287,7 @@ impl Analysis {
     fn holds_of_forking_thread(&self, process: u32, tid: u64) -> Vec<InheritedHold> {
         let Some(&thread) = self.thread_of_tid.get(&(process, tid)) else { return Vec::new() };
         let open = &self.threads[thread as usize].open;
-        let is_copying = |call: &OngoingCall| call.event == (11, 1) && call.waits;
+        let is_copying = |call: &OngoingCall| call.event == PROC_FORK && call.waits;
         if open.iter().any(is_copying) { self.inherited_holds(thread) } else { Vec::new() }
     }
 
@@ -340,7 +342,7 @@ impl Analysis {
                 }
             }
             Some(_) => self.account_idleness(object, end, 0, place, None),
-            None if matches!(event, (1, 3 | 37)) => self.account_idleness(None, end, 0, place, None),
+            None if matches!(event, THR_JOIN | THR_TIMEDJOIN) => self.account_idleness(None, end, 0, place, None),
             None => {}
         }
     }

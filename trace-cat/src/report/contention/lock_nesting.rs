@@ -1,5 +1,7 @@
 //! What the analysis passes on to the lock order: locks that are taken inside others.
 
+use spec::event_numbers::{MUTEX_LOCK, RMUTEX_LOCK, RW_RDLOCK, RW_WRLOCK, SPIN_LOCK};
+
 use super::analysis::Analysis;
 use super::object_state::ObjectKind;
 use super::tables::ImageEnd;
@@ -49,9 +51,11 @@ impl Analysis {
             let state = &self.threads[thread as usize];
             let Some(&call) = state.open.last().filter(|call| call.waits) else { continue };
             let has_executed = self.processes[state.process as usize].end == ImageEnd::Exec;
-            if let (Some(object), (2 | 6, 2) | (5, 2 | 3) | (9, 2), false) = (call.object, call.event, has_executed) {
+            if let (Some(object), MUTEX_LOCK | RMUTEX_LOCK | RW_RDLOCK | RW_WRLOCK | SPIN_LOCK, false) =
+                (call.object, call.event, has_executed)
+            {
                 let holder = Holder { thread, site: call.site };
-                self.note_nesting(object, holder, call.event == (5, 2), call.entry);
+                self.note_nesting(object, holder, call.event == RW_RDLOCK, call.entry);
             }
         }
     }

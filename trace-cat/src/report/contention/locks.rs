@@ -1,5 +1,7 @@
 //! Calls on mutexes, rwlocks and spin locks.
 
+use spec::event_numbers::{MUTEX_TIMEDLOCK, PROC_FORK, RMUTEX_TIMEDLOCK, RW_TIMEDRDLOCK, RW_TIMEDWRLOCK};
+
 use super::analysis::{Analysis, WaitPlace};
 use super::holds::{FinishedWait, Knowledge, Release, Released};
 use super::numeric_record::NumericRecord;
@@ -14,8 +16,10 @@ use crate::report::critical_path::WaitEnd;
 /// What a lock function returned that acquired a robust mutex whose owner had died.
 pub const EOWNERDEAD: u64 = libc::EOWNERDEAD as u64;
 
-/// The event proc_fork, whose calls do not wait.
-pub const PROC_FORK: (u8, u8) = (11, 1);
+/// Whether a call that locks waits for a limited time.
+pub fn has_time_limit(event: (u8, u8)) -> bool {
+    matches!(event, MUTEX_TIMEDLOCK | RMUTEX_TIMEDLOCK | RW_TIMEDRDLOCK | RW_TIMEDWRLOCK)
+}
 
 impl Analysis {
     /// The object that a record names in a1, with the call counted, and the site.
@@ -108,7 +112,7 @@ impl Analysis {
         }
         let depth = u32::try_from(depth).unwrap_or(1).max(1);
         // A lock call with a time limit does not wait for ever.
-        if self.objects[object as usize].kind != ObjectKind::Futex && !matches!(record.event.1, 30 | 31) {
+        if self.objects[object as usize].kind != ObjectKind::Futex && !has_time_limit(record.event) {
             self.note_nesting(object, Holder { thread, site }, !is_exclusive, now);
         }
         let waker = self.acquire(object, Holder { thread, site }, depth, is_exclusive, now, rval == EOWNERDEAD);

@@ -2,6 +2,11 @@
 
 use std::collections::HashSet;
 
+use spec::event_numbers::{
+    COND_CLOCKWAIT, COND_TIMEDWAIT, COND_WAIT, MUTEX_LOCK, RW_RDLOCK, RW_TIMEDRDLOCK, RW_WRLOCK, SEMA_WAIT, SPIN_LOCK,
+    THR_JOIN, THR_TIMEDJOIN,
+};
+
 use super::analysis::Analysis;
 use super::holds::Hold;
 use super::numeric_record::NumericRecord;
@@ -169,7 +174,7 @@ impl Analysis {
     pub fn check_relock(&mut self, thread: u32, call: &OngoingCall) {
         let Some(object) = call.object else { return };
         let state = &self.objects[object as usize];
-        let is_shared = matches!(call.event, (5, 2 | 30));
+        let is_shared = matches!(call.event, RW_RDLOCK | RW_TIMEDRDLOCK);
         let Some(&hold) = state.occupancy.holds.iter().find(|hold| hold.holder.thread == thread) else { return };
         if matches!(state.kind, ObjectKind::Mutex | ObjectKind::Spin | ObjectKind::Rwlock)
             && (!is_shared || state.occupancy.is_exclusive())
@@ -199,7 +204,7 @@ impl Analysis {
     pub fn check_ends(&mut self, threads: &[u32]) {
         let joined_thread = |thread: &u32| {
             let state = &self.threads[*thread as usize];
-            let call = state.open.last().filter(|call| matches!(call.event, (1, 3 | 37)))?;
+            let call = state.open.last().filter(|call| matches!(call.event, THR_JOIN | THR_TIMEDJOIN))?;
             self.joined_thread(state.process, call)
         };
         let joined_now: HashSet<u32> = threads.iter().filter_map(joined_thread).collect();
@@ -210,11 +215,13 @@ impl Analysis {
         let state = &self.threads[thread as usize];
         let call = state.open.last().copied().filter(|call| call.waits && !state.is_in_gap);
         let cancelled = state.cancelled.unwrap_or(u64::MAX);
-        if let Some(call) = call.filter(|call| matches!(call.event, (2, 2) | (5, 2 | 3) | (9, 2))) {
+        if let Some(call) = call.filter(|call| matches!(call.event, MUTEX_LOCK | RW_RDLOCK | RW_WRLOCK | SPIN_LOCK)) {
             self.check_relock(thread, &call);
         }
-        if let Some(call) = call.filter(|call| matches!(call.event, (3, 4 | 5 | 30) | (4, 2))) {
-            let is_limited = matches!(call.event, (3, 5 | 30));
+        if let Some(call) =
+            call.filter(|call| matches!(call.event, COND_WAIT | COND_TIMEDWAIT | COND_CLOCKWAIT | SEMA_WAIT))
+        {
+            let is_limited = matches!(call.event, COND_TIMEDWAIT | COND_CLOCKWAIT);
             let until = if is_limited { call.time_limit } else { u64::MAX };
             // Who is cancelled waits for the condition no more, though perhaps for its mutex.
             self.settle_suspicions(thread, call.entry, Some(until.min(cancelled)));

@@ -1,5 +1,7 @@
 //! The graph of waits at a moment of the trace.
 
+use spec::event_numbers::{THR_JOIN, THR_TIMEDJOIN};
+
 use super::analysis::Analysis;
 use super::numeric_record::NumericRecord;
 use super::tables::OngoingCall;
@@ -17,9 +19,6 @@ pub struct Moment {
     /// The threads of its deadlocks whose calls have returned since, in the order of time, and whether they were cancelled.
     returns: Vec<(u32, bool)>,
 }
-
-/// The joins of threads, whose return records have the result in another column.
-const JOINS: [(u8, u8); 2] = [(1, 3), (1, 37)];
 
 impl Moment {
     /// The moment that is asked for, if one is, or what is known of it: `complete_until` is when the first buffer of a running
@@ -43,7 +42,9 @@ impl Moment {
         if next.which == 2 && !graph.deadlocks.is_empty() {
             let mut blocked = graph.deadlocks.iter().flatten();
             if let Some(blocked) = blocked.find(|blocked| ends(analysis, blocked, next)) {
-                let result = next.arguments[if JOINS.contains(&next.event) { 2 } else { 0 }];
+                // Return records of joins have the result in another column.
+                let is_join = matches!(next.event, THR_JOIN | THR_TIMEDJOIN);
+                let result = next.arguments[if is_join { 2 } else { 0 }];
                 self.returns.push((blocked.thread, result == libc::ECANCELED as u64));
             }
         }

@@ -1,6 +1,7 @@
 //! A record as numbers. The threads that merge parse the lines, so that the one thread that analyses them need not.
 
-use crate::record::call_stack::TRACE_STACK;
+use spec::event_numbers::{PROC_BEGIN, PROC_FORK, TRACE_STACK};
+
 use crate::record::columns;
 use crate::record::fields::{Fields, bits};
 use crate::record::plain_numbers::{PlainNumbers, take_plain};
@@ -89,7 +90,7 @@ impl NumericRecord {
 
     /// Makes the process IDs among the arguments those by which the processes of several hosts are known.
     pub fn show_processes(&mut self, hosts: &HostTable) {
-        let (known, has_parent) = (self.pid, self.event == (11, 2));
+        let (known, has_parent) = (self.pid, self.event == PROC_BEGIN);
         self.change_processes(|pid| match has_parent {
             true => hosts.shown_parent(known, pid),
             false => hosts.shown_beside(known, pid),
@@ -98,7 +99,7 @@ impl NumericRecord {
 
     /// Changes the process IDs among the arguments: that of the child or of the parent.
     pub fn change_processes(&mut self, change: impl FnOnce(u32) -> u32) {
-        if let ((11, 1), 2) | ((11, 2), 0) = (self.event, self.which) {
+        if let (PROC_FORK, 2) | (PROC_BEGIN, 0) = (self.event, self.which) {
             self.arguments[0] = change(self.arguments[0] as u32).into();
         }
     }

@@ -3,6 +3,8 @@
 //! Records do not show which thread runs the routine. It is the first to enter, unless another one overtakes it between its record
 //! and the call; calls that a thread makes before it returns are the routine's.
 
+use spec::event_numbers::THR_ONCE;
+
 use super::analysis::{Analysis, WaitPlace};
 use super::holds::{Release, Released};
 use super::numeric_record::NumericRecord;
@@ -51,7 +53,7 @@ impl Analysis {
         let process = &self.processes[self.objects[object as usize].process as usize];
         let runs_it = |&thread: &u32| {
             let state = &self.threads[thread as usize];
-            let is_it = |call: &OngoingCall| (call.event, call.object) == ((1, 38), Some(object));
+            let is_it = |call: &OngoingCall| (call.event, call.object) == (THR_ONCE, Some(object));
             state.open.iter().any(|call| is_it(call) && state.has_gone_on(call)) && !state.is_in_gap
         };
         process.threads.iter().copied().find(runs_it)

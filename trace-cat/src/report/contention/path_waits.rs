@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 
+use spec::event_numbers::PROC_FORK;
+
 use super::analysis::{Analysis, WaitPlace};
-use super::locks::PROC_FORK;
 use super::tables::{ImageEnd, ProgramState, ThreadState};
 use super::waker::Waker;
 use crate::report::critical_path::{CriticalPath, PathOrigin, PathThread, WaitEnd};

@@ -2,6 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use spec::event_numbers::{
+    BARRIER_WAIT, MUTEX_LOCK, MUTEX_TRYLOCK, MUTEX_UNLOCK, PROC_EXIT, SEMA_POST, THR_BEGIN, THR_CREATE, THR_EXIT,
+    THR_JOIN, THR_KEYCREATE,
+};
+
 use super::numeric_record::NumericRecord;
 use crate::testing::seeded_random::SeededRandom;
 
@@ -63,7 +68,7 @@ impl RandomThreads<'_> {
             counts: BTreeMap::new(),
             missing: BARRIER_COUNT,
         };
-        program.put(1, (1, 18), 0, &[]);
+        program.put(1, THR_KEYCREATE, 0, &[]);
         for _ in 0..steps {
             let lwp = 1 + program.random.below(program.steps.len()) as u32;
             program.time += 1 + program.random.below(30) as u64;
@@ -71,7 +76,7 @@ impl RandomThreads<'_> {
         }
         if program.random.below(2) == 0 && program.steps[&1] == Step::Running {
             program.time += 10;
-            program.put(1, (11, 4), 0, &[0]);
+            program.put(1, PROC_EXIT, 0, &[0]);
         }
         program.records
     }
@@ -147,15 +152,15 @@ impl RandomThreads<'_> {
                 }
             }
             Step::Arrived { is_over: true } => {
-                self.put(lwp, (7, 2), 2, &[0]);
+                self.put(lwp, BARRIER_WAIT, 2, &[0]);
                 self.steps.insert(lwp, Step::Running);
             }
             Step::Joining(joined) if self.steps[&joined] == Step::Ended => {
-                self.put(lwp, (1, 3), 2, &[u64::from(joined), 0, 0]);
+                self.put(lwp, THR_JOIN, 2, &[u64::from(joined), 0, 0]);
                 self.steps.insert(lwp, Step::Running);
             }
             Step::Creating(created) => {
-                self.put(lwp, (1, 1), 2, &[0, u64::from(created)]);
+                self.put(lwp, THR_CREATE, 2, &[0, u64::from(created)]);
                 self.steps.insert(lwp, Step::Running);
             }
             Step::Joining(_) | Step::Arrived { .. } | Step::Ended => {}
@@ -190,7 +195,7 @@ impl RandomThreads<'_> {
             8 | 9 | 16 | 17 => {
                 let semaphore = SEMAPHORES[self.random.below(2)];
                 *self.counts.entry(semaphore).or_default() += 1;
-                self.put(lwp, (4, 4), 0, &[semaphore]);
+                self.put(lwp, SEMA_POST, 0, &[semaphore]);
             }
             10 if held == [MUTEX] => {
                 let (cond, timed) = (CONDS[self.random.below(2)], lwp == 1 || self.random.below(3) > 0);
@@ -216,12 +221,12 @@ impl RandomThreads<'_> {
             12 if held.is_empty() && lwp > 1 => {
                 // Who arrives at the same time may be counted as missing.
                 let missing = self.missing + u64::from(self.random.below(4) == 0);
-                self.put(lwp, (7, 2), 1, &[BARRIER, missing.min(BARRIER_COUNT)]);
+                self.put(lwp, BARRIER_WAIT, 1, &[BARRIER, missing.min(BARRIER_COUNT)]);
                 self.missing -= 1;
                 if self.missing > 0 {
                     self.steps.insert(lwp, Step::Arrived { is_over: false });
                 } else {
-                    self.put(lwp, (7, 2), 2, &[u64::MAX]);
+                    self.put(lwp, BARRIER_WAIT, 2, &[u64::MAX]);
                     self.missing = BARRIER_COUNT;
                     for step in self.steps.values_mut().filter(|step| matches!(step, Step::Arrived { .. })) {
                         *step = Step::Arrived { is_over: true };
@@ -230,29 +235,29 @@ impl RandomThreads<'_> {
             }
             13 | 14 if self.steps.len() < THREADS_MAX as usize => {
                 let created = self.steps.len() as u32 + 1;
-                self.put(lwp, (1, 1), 1, &[]);
+                self.put(lwp, THR_CREATE, 1, &[]);
                 self.steps.insert(lwp, Step::Creating(created));
                 self.steps.insert(created, Step::Running);
                 self.time += 1;
-                self.put(created, (1, 30), 0, &[]);
+                self.put(created, THR_BEGIN, 0, &[]);
             }
             15 if lwp == 1 => {
                 let joined = 2 + self.random.below(THREADS_MAX as usize) as u32;
                 if self.steps.get(&joined).is_some_and(|step| matches!(step, Step::Ended | Step::Running)) {
-                    self.put(lwp, (1, 3), 1, &[u64::from(joined)]);
+                    self.put(lwp, THR_JOIN, 1, &[u64::from(joined)]);
                     self.steps.insert(lwp, Step::Joining(joined));
                 }
             }
             15 if held.is_empty() && self.random.below(3) == 0 => {
-                self.put(lwp, (1, 2), 0, &[]);
+                self.put(lwp, THR_EXIT, 0, &[]);
                 self.steps.insert(lwp, Step::Ended);
                 if self.is_free(lwp, 2, true) && self.random.below(2) == 0 {
                     // A destructor locks.
                     self.time += 1;
-                    self.put(lwp, (2, 2), 1, &[2]);
-                    self.put(lwp, (2, 2), 2, &[0, 0]);
+                    self.put(lwp, MUTEX_LOCK, 1, &[2]);
+                    self.put(lwp, MUTEX_LOCK, 2, &[0, 0]);
                     self.time += 5;
-                    self.put(lwp, (2, 4), 0, &[2]);
+                    self.put(lwp, MUTEX_UNLOCK, 0, &[2]);
                 }
             }
             _ => {}
@@ -279,7 +284,7 @@ impl RandomThreads<'_> {
             if is_free {
                 self.acquire(lwp, lock, write);
             }
-            self.put(lwp, (2, 3), 0, &[lock, rval]);
+            self.put(lwp, MUTEX_TRYLOCK, 0, &[lock, rval]);
             return;
         }
         self.put(lwp, event, 1, &[lock]);

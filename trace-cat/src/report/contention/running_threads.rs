@@ -1,5 +1,7 @@
 //! Which threads run at the end, and which wait for something that any thread may do.
 
+use spec::event_numbers::{BARRIER_WAIT, COND_WAIT, SEMA_WAIT};
+
 use super::analysis::Analysis;
 use super::tables::OngoingCall;
 use super::wait_nodes::{Node, node};
@@ -18,9 +20,9 @@ pub fn ending_thread(analysis: &Analysis, process: u32) -> Option<u32> {
 pub fn is_idle(analysis: &Analysis, call: &OngoingCall) -> bool {
     let is_posted = |object: u32| {
         let queue = &analysis.objects[object as usize].wakeups;
-        call.event == (4, 2) && queue.has_pending() && queue.count_of_woken() as usize >= queue.waits.len()
+        call.event == SEMA_WAIT && queue.has_pending() && queue.count_of_woken() as usize >= queue.waits.len()
     };
-    let waits = call.waits && call.woken.is_none() && matches!(call.event, (3, 4) | (4, 2) | (7, 2));
+    let waits = call.waits && call.woken.is_none() && matches!(call.event, COND_WAIT | SEMA_WAIT | BARRIER_WAIT);
     waits && !call.object.is_some_and(is_posted)
 }
 

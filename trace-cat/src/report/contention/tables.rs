@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use spec::event_numbers::{FUTEX_WAKE, SEMA_POST, THR_KILL, THR_SELF, THR_SIGQUEUE, THR_SIGSETMASK};
+
 use foldhash::fast::RandomState;
 
 use super::futex_state::FutexCall;
@@ -278,7 +280,7 @@ impl OngoingCall {
 /// pthread_sigmask and sem_post; pthread_sigqueue is to pthread_kill as sigqueue is to kill. Wake-ups of a futex are the same to
 /// programs that make their own semaphores.
 pub fn may_be_of_handler(event: (u8, u8)) -> bool {
-    matches!(event, (1, 4 | 10 | 11 | 41) | (4, 4) | (10, 2))
+    matches!(event, THR_SELF | THR_KILL | THR_SIGSETMASK | THR_SIGQUEUE | SEMA_POST | FUTEX_WAKE)
 }
 
 impl ThreadState {

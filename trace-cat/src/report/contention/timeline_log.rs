@@ -1,9 +1,10 @@
 //! Logs what a viewer draws and what a table says, while the analysis accounts it.
 
+use spec::event_numbers::{PROC_FORK, THR_JOIN, THR_TIMEDJOIN};
+
 use super::analysis::{Analysis, WaitPlace};
 use super::analysis_parts::AnalysisParts;
 use super::holds::Hold;
-use super::locks::PROC_FORK;
 use super::numeric_record::NumericRecord;
 use super::table_log::{CallSubject, TableLog};
 use super::tables::OngoingCall;
@@ -122,7 +123,7 @@ impl Analysis {
         let state = &self.threads[thread as usize];
         let clipped = |from: u64| (from.max(self.selection.times.start), from < self.selection.times.start);
         let mut intervals = Vec::new();
-        let is_join = |call: &OngoingCall| matches!(call.event, (1, 3 | 37));
+        let is_join = |call: &OngoingCall| matches!(call.event, THR_JOIN | THR_TIMEDJOIN);
         let waits = |call: &&OngoingCall| call.waits && (call.object.is_some() || is_join(call)) && call.entry < now;
         if let Some(call) = state.open.last().filter(waits).filter(|call| !state.has_gone_on(call)) {
             let ((from, began_before), to, is_open) = (clipped(call.entry), now, true);

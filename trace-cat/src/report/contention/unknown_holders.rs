@@ -2,6 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use spec::event_numbers::{COND_CLOCKWAIT, COND_TIMEDWAIT, COND_WAIT, FUTEX_WAIT, RW_WRLOCK, THR_JOIN};
+use spec::tables::FUTEX;
+
 use super::analysis::Analysis;
 use super::holds::Knowledge;
 use super::object_state::{ObjectKind, SeenOwners};
@@ -34,7 +37,7 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
         // Waits for conditions show it, and no other call: these are recorded elsewhere, or are not.
         let is_uncalled = matches!(state.kind, ObjectKind::Mutex | ObjectKind::Rmutex) && !state.is_called;
         let has_readers = !state.occupancy.holds.is_empty() && !state.occupancy.is_exclusive();
-        let is_incomplete = match has_readers && call.event == (5, 3) {
+        let is_incomplete = match has_readers && call.event == RW_WRLOCK {
             true => state.occupancy.occupant(knowledge) == Occupant::Unknown,
             false => {
                 let is_known = !knowledge.leaves_calls_out() && !analysis.may_lack_releases(object);
@@ -42,7 +45,7 @@ pub fn unknown_holders(analysis: &Analysis, waits: impl Iterator<Item = (u32, On
             }
         };
         // No thread of the process has it, which may wait for another process's; or such a one may read beside those of the process.
-        let may_be_others = state.occupancy.holds.is_empty() || has_readers && call.event == (5, 3);
+        let may_be_others = state.occupancy.holds.is_empty() || has_readers && call.event == RW_WRLOCK;
         let may_be_shared = state.occupancy.holds.is_empty()
             && (analysis.may_be_for_others(object) || waits_for_others.contains(&thread));
         // Who waits for a condition, and does not show that it waits for its mutex, would have one of another process only where there is one.
@@ -93,7 +96,9 @@ pub fn awaited_cond_waits(analysis: &Analysis, nodes: &HashMap<u32, Node>) -> Ve
     let cond_wait = |thread: u32| {
         let state = &analysis.threads[thread as usize];
         let call = state.call_with_mutex().or_else(|| state.call_before_records())?;
-        let may_need_mutex = matches!(call.event, (3, 4 | 5 | 30)) && call.mutex.is_some() && call.woken.is_none();
+        let may_need_mutex = matches!(call.event, COND_WAIT | COND_TIMEDWAIT | COND_CLOCKWAIT)
+            && call.mutex.is_some()
+            && call.woken.is_none();
         may_need_mutex.then_some((thread, OngoingCall { needs_mutex: true, ..*call }))
     };
     let awaited = awaited(nodes.values()).into_iter();
@@ -121,9 +126,9 @@ pub fn waits_for_futex_locks(analysis: &Analysis) -> Vec<(u32, OngoingCall)> {
 pub fn awaited_futex_waits(analysis: &Analysis, nodes: &HashMap<u32, Node>) -> Vec<(u32, OngoingCall)> {
     let futex_wait = |thread: u32| {
         let call = analysis.threads[thread as usize].certain_call()?;
-        (call.event == (10, 1) && call.waits && call.time_limit == 0).then_some((thread, *call))
+        (call.event == FUTEX_WAIT && call.waits && call.time_limit == 0).then_some((thread, *call))
     };
-    let in_locks = nodes.values().filter(|node| node.call.event != (1, 3));
+    let in_locks = nodes.values().filter(|node| node.call.event != THR_JOIN);
     awaited(in_locks).into_iter().filter_map(futex_wait).collect()
 }
 
@@ -136,7 +141,7 @@ fn is_unused_copy(analysis: &Analysis, object: u32) -> bool {
 }
 
 fn is_futex_wait(call: &OngoingCall) -> bool {
-    call.waits && call.event.0 == 10
+    call.waits && call.event.0 == FUTEX
 }
 
 /// The calls of pthread_once that run a routine or wait for one, and nobody knows which, by process.

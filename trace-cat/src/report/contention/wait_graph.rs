@@ -8,6 +8,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use spec::event_numbers::{RW_WRLOCK, THR_ONCE};
+
 use super::analysis::Analysis;
 use super::chain_ends::{ChainEnd, Chains};
 use super::tables::{ImageEnd, OngoingCall};
@@ -115,7 +117,7 @@ impl WaitGraph {
         let is_stuck = |thread: u32| graph.stuck.iter().any(|stuck| stuck.thread == thread);
         let waits_for_readers = |thread: &&u32| {
             let node = &nodes[*thread];
-            let is_writer = node.call.event == (5, 3) && !node.blockers.is_empty();
+            let is_writer = node.call.event == RW_WRLOCK && !node.blockers.is_empty();
             is_writer && !in_cycle.contains_key(*thread) && !is_stuck(**thread)
         };
         needed.extend(threads.iter().filter(waits_for_readers).map(|thread| (*thread, nodes[thread].call)));
@@ -265,7 +267,7 @@ fn holds(analysis: &Analysis, nodes: &HashMap<u32, Node>, thread: u32) -> Vec<u3
     };
     // Who was taken for the one that runs a routine may be the one that waits for it.
     let waits_in = |object: &u32| {
-        nodes.get(&thread).is_some_and(|node| node.call.event == (1, 38) && node.call.object == Some(*object))
+        nodes.get(&thread).is_some_and(|node| node.call.event == THR_ONCE && node.call.object == Some(*object))
     };
     let waits_for_it =
         |object: u32| nodes.values().any(|node| node.call.wanted() == Some(object) && node.blockers.contains(&thread));

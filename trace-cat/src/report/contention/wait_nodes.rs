@@ -2,6 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use spec::event_numbers::{
+    COND_CLOCKWAIT, COND_TIMEDWAIT, COND_WAIT, MUTEX_LOCK, RMUTEX_LOCK, RW_RDLOCK, RW_WRLOCK, SPIN_LOCK, THR_JOIN,
+    THR_ONCE,
+};
+
 use super::analysis::Analysis;
 use super::tables::{ImageEnd, OngoingCall};
 
@@ -41,17 +46,17 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
         return None;
     }
     let (mut possible, mut is_idle) = (Vec::new(), false);
-    let is_once = call.event == (1, 38);
+    let is_once = call.event == THR_ONCE;
     let runner = call.object.filter(|_| is_once).and_then(|object| analysis.runner(object));
     let blockers = match call.event {
         // Who made calls since runs the routine, also if another one entered before.
-        (1, 38) if runner.is_some_and(|runner| runner != thread) => runner.into_iter().collect(),
-        (1, 3) => {
+        THR_ONCE if runner.is_some_and(|runner| runner != thread) => runner.into_iter().collect(),
+        THR_JOIN => {
             call.joined = analysis.joined_thread(state.process, &call);
             let is_alive = |joined: &u32| !analysis.threads[*joined as usize].has_ended();
             call.joined.filter(is_alive).into_iter().collect()
         }
-        (1, 38) | (2 | 6, 2) | (5, 2 | 3) | (9, 2) if call.waits => {
+        THR_ONCE | MUTEX_LOCK | RMUTEX_LOCK | RW_RDLOCK | RW_WRLOCK | SPIN_LOCK if call.waits => {
             possible = analysis.possible_holders(thread, &call);
             let mut holders = analysis.certain_holders(thread, call);
             if holders.is_empty() {
@@ -69,7 +74,7 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
             holders
         }
         // It has waited for its mutex since it was woken, also if the call has a time limit.
-        (3, 4 | 5 | 30) => {
+        COND_WAIT | COND_TIMEDWAIT | COND_CLOCKWAIT => {
             let (mutex, _) = call.mutex?;
             // It has it again, and has not returned: another thread saw that. Or it has a recursive one several times.
             if analysis.objects[mutex as usize].occupancy.depth(thread) > 0 {
@@ -89,7 +94,7 @@ pub fn node(analysis: &Analysis, thread: u32) -> Option<Node> {
                 if holders.is_empty() && possible.is_empty() && !is_at_limit {
                     return None;
                 }
-                let may_be_woken = call.event == (3, 4) && state.cancelled.is_none();
+                let may_be_woken = call.event == COND_WAIT && state.cancelled.is_none();
                 (call.needs_mutex, is_idle) = (true, may_be_woken || holders.is_empty() && !is_at_limit);
             }
             holders

@@ -2,13 +2,10 @@
 
 use std::ops::Range;
 
+use spec::event_numbers::{THR_JOIN, THR_ONCE, THR_TIMEDJOIN};
 use spec::{EVENTS, EventSet};
 
 use super::object_state::ObjectKind;
-
-/// The numbers of thr_once, thr_join and its kin in category 1.
-const ONCE: u8 = 38;
-const JOINS: [u8; 2] = [3, 37];
 
 /// An empty list selects all.
 #[derive(Clone, Debug)]
@@ -38,8 +35,8 @@ impl WaitSelection {
     pub fn kinds_of(events: &EventSet) -> Vec<Option<ObjectKind>> {
         let kinds = ObjectKind::ALL.map(Some).into_iter().chain([None]);
         let is_of = |kind: Option<ObjectKind>, category: u8, number: u8| match kind {
-            None => category == 1 && JOINS.contains(&number),
-            Some(ObjectKind::Once) => (category, number) == (1, ONCE),
+            None => matches!((category, number), THR_JOIN | THR_TIMEDJOIN),
+            Some(ObjectKind::Once) => (category, number) == THR_ONCE,
             Some(kind) => EventSet::parse(kind.name().as_bytes(), &mut |_| {}).contains_numbers(category, number),
         };
         let selected = EVENTS.iter().filter(|event| event.category != 0);

@@ -1,11 +1,10 @@
 //! Which column of a record has what its call returned.
 
 use spec::EVENTS;
+use spec::event_numbers::THR_ONCE;
 
 /// The values that show misuse.
 const ERRORS: [i32; 4] = [libc::EINVAL, libc::EPERM, libc::EDEADLK, libc::ESRCH];
-/// pthread_once, whose column says who ran the routine.
-const ONCE: (u8, u8) = (1, 38);
 /// Categories from threads to spin locks are those of pthread functions.
 const CATEGORIES: usize = 10;
 const NUMBERS: usize = 64;
@@ -20,7 +19,8 @@ const NONE: u8 = 5;
 impl ErrorColumns {
     pub fn new() -> ErrorColumns {
         let mut columns = Box::new([[[NONE; 3]; NUMBERS]; CATEGORIES]);
-        for event in EVENTS.iter().filter(|event| (event.category, event.number) != ONCE) {
+        // The column of pthread_once says who ran the routine.
+        for event in EVENTS.iter().filter(|event| (event.category, event.number) != THR_ONCE) {
             for kind in event.kinds {
                 let names = kind.columns.iter().map(|column| column.map_or("", |column| column.name));
                 let index = names.into_iter().position(|name| matches!(name, "rval" | "errno"));

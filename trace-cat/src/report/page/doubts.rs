@@ -1,5 +1,7 @@
 //! Why there may be more findings than were found.
 
+use spec::event_numbers::THR_JOIN;
+
 use super::missing_records::{NO_INFO, waiting_for_routines, waiting_threads};
 use super::view::ReportView;
 use crate::report::contention::{BlockedThread, ChainEnd, ImageEnd, Knowledge, OngoingCall, ProgramState};
@@ -85,7 +87,7 @@ impl ReportView<'_> {
 
     /// Whether a thread waits for a lock or for the end of a thread.
     fn waits_for_another(&self, thread: u32) -> bool {
-        let waits = |call: &OngoingCall| call.event == (1, 3) || self.analysis.is_contention(call);
+        let waits = |call: &OngoingCall| call.event == THR_JOIN || self.analysis.is_contention(call);
         self.thread(thread).certain_call().is_some_and(|call| call.waits && waits(call))
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use spec::event_numbers::RW_RDLOCK;
+
 use super::chain_end::chain_end_text;
 use super::tables::thread_label;
 use super::view::ReportView;
@@ -141,7 +143,7 @@ fn undecided_deadlock(view: &ReportView, circle: &[BlockedThread]) -> String {
             };
             return Some(format!("{label} cannot return without {lock}, {why}"));
         }
-        if is_handed_on && blocked.call.event == (5, 2) && has_readers {
+        if is_handed_on && blocked.call.event == RW_RDLOCK && has_readers {
             let why = "which other threads than its readers have unlocked before";
             return Some(format!("{label} waits behind {owner}, which wants to write, for {lock}, {why}"));
         }

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use spec::event_numbers::TRACE_STACK;
 use spec::id;
 use spec::tables::CATEGORIES;
 
 use crate::calls::pairing::{CallKey, OPEN_CALLS_MAX, OpenCalls};
 use crate::calls::wait_rules::{WaitRule, wait_rules};
 use crate::filter::OpenCallTable;
-use crate::record::call_stack::TRACE_STACK;
 use crate::record::event_table::EventTable;
 use crate::record::fields::{Fields, bits};
 use crate::record::record_kinds::RecordKindTable;
