@@ -4,8 +4,9 @@ use std::fmt::Display;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use crate::support::diagnostics::{Diagnostic, Diagnostics, visible};
+use crate::support::diagnostics::{Diagnostic, Diagnostics};
 use crate::support::progress::Progress;
+use crate::support::visible_text::visible;
 
 /// Where messages are written.
 #[derive(Clone)]

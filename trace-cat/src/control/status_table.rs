@@ -14,6 +14,7 @@ use super::target_search;
 use crate::options::{CommandError, StatusOptions};
 use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::error::Error;
+use crate::support::visible_text::visible_bytes;
 use crate::trace::file_handle::read_info;
 use crate::trace::file_names::{listed_directory, owner_of_records};
 
@@ -79,7 +80,7 @@ fn name(process: &ControlledProcess) -> String {
     let text = text.unwrap_or_default();
     let names = info::lines(&text).filter(|(key, _)| *key == b"comm");
     let name: Vec<u8> = names.last().map_or_else(|| b"?".to_vec(), |(_, value)| info::unescape(value).collect());
-    String::from_utf8_lossy(&name).escape_debug().to_string()
+    visible_bytes(&name)
 }
 
 /// How many bytes its record files have.

@@ -17,7 +17,9 @@ use spec::names::FileName;
 use super::directory_events::{DirectoryEvents, NewEvents};
 use crate::support::diagnostics::reason;
 use crate::trace::file_handle::FileIdentity;
-use crate::trace::file_names::{ProcessFiles, is_subdirectory, split_name};
+use crate::trace::file_names::{
+    ProcessFiles, is_present_subdirectory, listed_directory, split_name, subdirectories_of,
+};
 
 /// How coarse a file system's clock may be.
 const CLOCK_TICK: Duration = Duration::from_millis(50);
@@ -79,19 +81,17 @@ impl DirectoryWatch {
 
     /// Its subdirectories of other users and PID namespaces.
     pub fn subdirectories(&self) -> Vec<DirectoryWatch> {
-        let entries = fs::read_dir(self.path()).into_iter().flatten().flatten();
-        entries.filter_map(|entry| self.subdirectory(&entry.file_name())).collect()
+        subdirectories_of(&self.directory).iter().map(|path| DirectoryWatch::new(path, self.only)).collect()
     }
 
     fn subdirectory(&self, name: &OsStr) -> Option<DirectoryWatch> {
         let path = self.directory.join(name);
-        let is_one = is_subdirectory(&path) && fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
-        is_one.then(|| DirectoryWatch::new(&path, self.only))
+        is_present_subdirectory(&path).then(|| DirectoryWatch::new(&path, self.only))
     }
 
     /// The device of the directory, to which the inode numbers belong.
     pub fn device(&self) -> io::Result<u64> {
-        Ok(fs::metadata(self.path())?.dev())
+        Ok(fs::metadata(listed_directory(&self.directory))?.dev())
     }
 
     /// Whether both watch the same directory.
@@ -102,10 +102,6 @@ impl DirectoryWatch {
     /// Whether all files of `process` are watched.
     pub fn covers(&self, process: &ProcessFiles) -> bool {
         process.directory == self.directory && self.only.is_none_or(|only| only == process.number)
-    }
-
-    fn path(&self) -> &Path {
-        if self.directory.as_os_str().is_empty() { ".".as_ref() } else { &self.directory }
     }
 
     /// The files that were written since the last call, as far as the kernel reports them; `None` if any may have been.
@@ -147,7 +143,7 @@ impl DirectoryWatch {
             && let Err(error) = self.read_directory(&mut changes)
         {
             // The directory is gone; it may be made again.
-            log::info!("{}: {}", self.path().display(), reason(&error));
+            log::info!("{}: {}", listed_directory(&self.directory).display(), reason(&error));
         }
         changes
     }
@@ -170,11 +166,11 @@ impl DirectoryWatch {
 
     /// Reads the directory if it may have changed otherwise than by reported names.
     fn read_directory(&mut self, changes: &mut DirectoryChanges) -> io::Result<()> {
-        let metadata = fs::metadata(self.path())?;
+        let metadata = fs::metadata(listed_directory(&self.directory))?;
         let (identity, modified) = (Some((metadata.dev(), metadata.ino())), metadata.modified()?);
         if self.identity != identity {
             // What happened before there were events is unknown.
-            (self.events, self.new.overflowed) = (DirectoryEvents::of(self.path()), true);
+            (self.events, self.new.overflowed) = (DirectoryEvents::of(listed_directory(&self.directory)), true);
             (self.identity, self.read) = (identity, None);
         }
         self.checked = Some(Instant::now());
@@ -189,7 +185,7 @@ impl DirectoryWatch {
         }
         let (began, at) = (Instant::now(), SystemTime::now());
         let mut present = HashMap::with_capacity(self.known.len());
-        for entry in fs::read_dir(self.path())? {
+        for entry in fs::read_dir(listed_directory(&self.directory))? {
             let entry = entry?;
             let (name, number) = (entry.file_name(), entry.ino());
             if self.known.get(&name) != Some(&number) {

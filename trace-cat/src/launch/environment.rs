@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use super::program_check::ProgramTraits;
+use super::program_check::{ProgramTraits, is_address_sanitizer};
 use super::recorder_library;
 use crate::options::{Recording, RecordingLevel};
 
@@ -64,11 +64,6 @@ fn preload(inherited: Option<&OsStr>, library: &Path, handler: Option<&[u8]>) ->
     OsString::from_vec([before, &[library.as_os_str().as_bytes()], &handler, after].concat().join(&b':'))
 }
 
-fn is_address_sanitizer(item: &[u8]) -> bool {
-    let name = item.rsplit(|&byte| byte == b'/').next().unwrap_or(item);
-    name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
-}
-
 /// AddressSanitizer's options with one more, which lets its runtime come second. It works there as well.
 fn sanitizer_options(inherited: Option<OsString>) -> OsString {
     let mut options = inherited.unwrap_or_default();
@@ -93,6 +88,7 @@ mod tests {
             (Some("libjemalloc.so.2"), "/l/libthreadt.so:libjemalloc.so.2"),
             (Some(" a.so  /b/c.so:"), "/l/libthreadt.so:a.so:/b/c.so"),
             (Some("/old/libthreadt.so a.so"), "/l/libthreadt.so:a.so"),
+            (Some("/llvm/libclang_rt.asan-x86_64.so"), "/llvm/libclang_rt.asan-x86_64.so:/l/libthreadt.so"),
             (Some("/gcc/libasan.so.8 a.so"), "/gcc/libasan.so.8:/l/libthreadt.so:a.so"),
         ] {
             assert_eq!(

@@ -12,7 +12,7 @@ use super::purpose_sizes::PurposeSizes;
 use crate::options::Recording;
 use crate::support::diagnostics::Diagnostics;
 use crate::trace::file_handle::{DescriptorBudget, read_info};
-use crate::trace::file_names::{ProcessFiles, is_subdirectory, owner_of_records, split_name};
+use crate::trace::file_names::{ProcessFiles, owner_of_records, split_name, with_subdirectories};
 use crate::trace::inputs;
 use crate::trace::record_text::RecordText;
 
@@ -24,12 +24,7 @@ impl TraceFiles {
     /// The files that are there now, without renamed ones (`old.*`).
     pub fn of(directory: &Path) -> TraceFiles {
         let mut files = TraceFiles::default();
-        files.add(directory);
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            if is_subdirectory(&entry.path()) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                files.add(&entry.path());
-            }
-        }
+        with_subdirectories(directory).iter().for_each(|directory| files.add(directory));
         files
     }
 
@@ -121,7 +116,7 @@ impl NewFiles {
         }
         new.lost = lost.into_values().sum();
         // To find them out, much of the trace is read.
-        new.by_purpose = PurposeSizes::are_told(recording, new.bytes).then(|| PurposeSizes::of(&inputs.texts));
+        new.by_purpose = PurposeSizes::are_printed(recording, new.bytes).then(|| PurposeSizes::of(&inputs.texts));
         let running = inputs.running.iter().map(|(process, _)| process.clone().of_all_users());
         new.running = running.collect::<HashSet<_>>().len();
         new.processes = processes.len();
@@ -191,10 +186,13 @@ mod tests {
         let after = TraceFiles::of(directory.path());
         assert!(NewFiles::since(&before, &after, &everything).by_purpose.is_some());
         // Process 1 has become another user.
-        fs::create_dir(path("u65534")).unwrap();
+        fs::create_dir_all(path("u65534/ns7")).unwrap();
         fs::write(path("u65534/tr.0000001.001"), &line).unwrap();
         let new = NewFiles::since(&before, &TraceFiles::of(directory.path()), &recording);
         assert_eq!((new.processes, new.files, new.lost), (2, 3, 7));
+        fs::write(path("u65534/ns7/tr.0000004.001"), &line).unwrap();
+        let new = NewFiles::since(&before, &TraceFiles::of(directory.path()), &recording);
+        assert_eq!((new.processes, new.files, new.lost), (3, 4, 7));
         // A trinfo has its process's losses, also those that were recorded.
         for number in [1, 2] {
             fs::write(path(&format!("trinfo.000000{number}")), "lost 9\n").unwrap();

@@ -111,9 +111,15 @@ fn binary(path: &Path, library: &Elf) -> Result<ProgramTraits, Obstacle> {
         return unrecordable(path, format_args!("{right}, so nothing is preloaded into it and nothing recorded"));
     }
     Ok(ProgramTraits {
-        address_sanitizer: elf.needed.iter().any(|name| name.starts_with(b"libasan.so")),
+        address_sanitizer: elf.needed.iter().any(|name| is_address_sanitizer(name)),
         unrecorded_locks: unrecorded_locks(path, &elf, linker),
     })
+}
+
+/// Whether a library, by its path or name, is AddressSanitizer's runtime: that of GCC or of Clang.
+pub fn is_address_sanitizer(library: &[u8]) -> bool {
+    let name = library.rsplit(|&byte| byte == b'/').next().unwrap_or(library);
+    name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
 }
 
 /// Why locks of the program at `path` will not be recorded: it uses a runtime that calls futex(2) by instructions of its own, or
@@ -137,7 +143,7 @@ fn unrecorded_locks(path: &Path, elf: &Elf, linker: &Path) -> Option<&'static st
         libraries(path, linker).iter().for_each(|library| imports.add(library));
     }
     imports.are_suspicious().then_some(
-        "nothing of this program's locking will be seen: neither it nor its libraries import a function that locks or syscall",
+        "nothing of this program's locking will be seen: neither it nor its libraries import `syscall` or a function that locks",
     )
 }
 

@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 use super::new_files::NewFiles;
 use crate::options::{OutputFormat, RunChoice, RunOptions};
 use crate::support::diagnostics::Diagnostics;
-use crate::support::shell::quoted;
+use crate::support::shell::quoted_path;
 use crate::trace::file_names::is_subdirectory;
 
 /// Reports where the trace is and how to read it, or why there may be none.
@@ -40,14 +40,15 @@ pub fn report(options: &RunOptions, directory: &Path, runs: &RunChoice, new: &Ne
     ] {
         if number > 0 {
             let whose = count(number, one, more);
-            diagnostics.report_note(&place, format_args!("some are in the buffers of {whose}; trace-cat reads them"));
+            diagnostics
+                .report_note(&place, format_args!("some records are in the buffers of {whose}; trace-cat reads them"));
         }
     }
     if let Some(sizes) = by_purpose {
         diagnostics.report_note("what --for would write", sizes.describe(&options.recording));
     }
     if options.output.is_none() {
-        let (only, directory) = (runs.option(), quoted(directory));
+        let (only, directory) = (runs.option(), quoted_path(directory));
         let what =
             format_args!("trace-cat {only}-F text {directory}; for a report: trace-cat report {only}{directory}");
         diagnostics.report_note("to read it", what);

@@ -106,7 +106,11 @@ impl FailCondition {
         } else {
             let tip = nearest_of(name, names()).map(|near| format!("\n\n  tip: there is '{near}'")).unwrap_or_default();
             let list = names().collect::<Vec<_>>().join(", ");
-            return Err(error(start, &format!("a figure is expected: {list} (the last eight of an object){tip}")));
+            let of_objects = OF_OBJECT.len();
+            return Err(error(
+                start,
+                &format!("a figure is expected: {list} (the last {of_objects} of an object){tip}"),
+            ));
         };
         let rest = rest.trim_start();
         let comparison =

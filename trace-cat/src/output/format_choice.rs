@@ -1,6 +1,5 @@
 //! The output format that the options ask for.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::csv::CsvFormat;
@@ -12,7 +11,7 @@ use super::terminal_style;
 use super::text::TextFormat;
 use crate::filter::OpenCallTable;
 use crate::options::{ColorChoice, OutputFormat, Printing};
-use crate::trace::file_names::{FileGroup, is_subdirectory, split_name};
+use crate::trace::file_names::{FileGroup, split_name, with_subdirectories};
 use crate::trace::hosts::HostTable;
 use crate::trace::interned_names::InternedNames;
 
@@ -74,9 +73,7 @@ fn groups_of_one_host(paths: &[PathBuf]) -> Vec<FileGroup> {
             let group = |directory: &Path| FileGroup { prefix, ..FileGroup::from(directory.to_owned()) };
             return path.parent().map(group).into_iter().collect();
         }
-        let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| path.join(entry.file_name()));
-        let inner = entries.filter(|path| is_subdirectory(path) && path.is_dir());
-        inner.chain([path.clone()]).map(FileGroup::from).collect()
+        with_subdirectories(path).into_iter().map(FileGroup::from).collect()
     };
     let mut groups: Vec<FileGroup> = paths.iter().flat_map(groups_of).collect();
     groups.sort();
@@ -86,19 +83,21 @@ fn groups_of_one_host(paths: &[PathBuf]) -> Vec<FileGroup> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn a_directory_has_its_subdirectories_files_too() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        for name in ["u65534", "ns12", "under", "u"] {
+        for name in ["u65534", "ns12", "u65534/ns7", "under", "u"] {
             fs::create_dir(path(name)).unwrap();
         }
         fs::write(path("u7"), "").unwrap();
         let groups =
             |paths: &[PathBuf]| file_groups(paths).into_iter().map(|group| group.directory).collect::<Vec<_>>();
-        assert_eq!(groups(&[path("")]), [path(""), path("ns12"), path("u65534")]);
+        assert_eq!(groups(&[path("")]), [path(""), path("ns12"), path("u65534"), path("u65534/ns7")]);
         assert_eq!(groups(&[path("ns12/tr.0000001.001")]), [path("ns12")]);
     }
 }

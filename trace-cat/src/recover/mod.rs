@@ -26,8 +26,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::support::diagnostics::{Diagnostics, reason, visible};
+use crate::support::diagnostics::{Diagnostics, reason};
 use crate::support::progress::Amount;
+use crate::support::visible_text::visible;
 use crate::trace::buffers::spare::{self, SpareContents};
 use crate::trace::file_handle;
 use crate::trace::file_names::{ProcessFiles, is_subdirectory, split_name};
@@ -103,7 +104,7 @@ fn recover_trbuf(
     let number = match split_name(path).1 {
         Some(FileName::Buffers(number)) => number,
         Some(FileName::Spare { process, number }) => match spare::contents(path, number)? {
-            Some(SpareContents::Buffers) => FileName::number_of_spare(process, number),
+            Some(SpareContents::Buffers(_)) => FileName::number_of_spare(process, number),
             // Only this file has the number.
             Some(SpareContents::Losses(_)) => return Ok(None),
             // A child in a sandbox may claim it.

@@ -262,19 +262,20 @@ fn directories_of_other_namespaces_are_recovered_and_links_are_not() {
     let elsewhere = TestTrace::new();
     let text = record_lines(0..1, 1);
     let image = TrbufImage::with_text(1, &text);
-    for name in ["ns4026531836", "nsx", "other"] {
-        fs::create_dir(trace.path(name)).unwrap();
+    for name in ["ns4026531836", "nsx", "other", "u65534/ns8"] {
+        fs::create_dir_all(trace.path(name)).unwrap();
         fs::write(trace.path(name).join(TRBUF), &image.bytes).unwrap();
     }
     elsewhere.file(TRBUF, &image.bytes);
     symlink(elsewhere.path(""), trace.path("ns7")).unwrap();
     trace.file("old.5.trbuf.0000001", &image.bytes);
     // A renamed trbuf is recovered into renamed files.
-    let recovered = ["old.5.trbuf.0000001", "ns4026531836/trbuf.0000001"]
+    let recovered = ["old.5.trbuf.0000001", "ns4026531836/trbuf.0000001", "u65534/ns8/trbuf.0000001"]
         .map(|name| format!("{name}: process 1: 1 records recovered into 1 files\n"));
     assert_eq!(run(&trace), (recovered.concat(), String::new()));
     assert_eq!(read(&trace, "old.5.tr.0000001.001"), text);
     assert_eq!(read(&trace, "ns4026531836/tr.0000001.001"), text);
+    assert_eq!(read(&trace, "u65534/ns8/tr.0000001.001"), text);
     assert!(elsewhere.path(TRBUF).exists() && trace.path("other").join(TRBUF).exists());
     trace.file("old.6.trbuf.0000001", &image.bytes);
     let (diagnostics, messages) = recorded_diagnostics();

@@ -6,17 +6,16 @@ use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use spec::Record;
-use spec::buffer::{Owner, PAGE};
 use spec::info::{self, RINGS_REUSED};
 use spec::names::{FileName, pid_of_spare};
-use spec::record::RECORD_LEN_MAX;
 
-use crate::trace::buffers::slots::read_up_to;
+use crate::support::shell::quoted;
+use crate::support::visible_text::{visible, visible_bytes};
 use crate::trace::buffers::spare::{self, SpareContents};
 use crate::trace::counted_losses::CountedLosses;
 use crate::trace::file_handle::{self, read_info};
-use crate::trace::file_names::{FileGroup, ProcessFiles, is_subdirectory, split_name};
+use crate::trace::file_names::{FileGroup, ProcessFiles, is_present_subdirectory, split_name};
+use crate::trace::host_directories::pid_in_records;
 use crate::trace::host_view::HostView;
 use crate::trace::hosts::HostTable;
 
@@ -61,7 +60,7 @@ pub fn processes_in_directory(directory: &Path) -> Vec<ProcessInfo> {
     let mut inner = Vec::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = directory.join(entry.file_name());
-        if is_subdirectory(&path) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        if is_present_subdirectory(&path) {
             inner.extend(processes_in_directory(&path));
             continue;
         }
@@ -129,14 +128,6 @@ fn add_programs_of_makers(named: &mut BTreeMap<(Vec<u8>, u32), ProcessInfo>) {
             process.pid = pid_in_records(first).unwrap_or(number);
         }
     }
-}
-
-/// The process ID in the first record of a file.
-fn pid_in_records(path: &Path) -> Option<u32> {
-    let mut head = [0; RECORD_LEN_MAX];
-    let length = read_up_to(&file_handle::open(path).ok()?, &mut head, 0).ok()?;
-    let line = head[..length].split(|&byte| byte == b'\n').next()?;
-    Record::parse(line).ok().map(|record| record.pid)
 }
 
 /// The processes with files in these groups, by their numbers. The commands of processes of one number are joined: records do not
@@ -229,10 +220,8 @@ impl ProcessInfo {
     fn read_spare(&mut self, path: PathBuf, number: u8) {
         let stand_in = pid_of_spare(self.pid);
         match spare::contents(&path, number).ok().flatten() {
-            Some(SpareContents::Buffers) => {
-                let mut page = [0; PAGE];
-                let length = file_handle::open(&path).and_then(|file| read_up_to(&file, &mut page, 0)).unwrap_or(0);
-                self.pid = Owner::parse(&page[..length]).map_or(self.pid, |owner| owner.pid);
+            Some(SpareContents::Buffers(pid)) => {
+                self.pid = pid.unwrap_or(self.pid);
                 if self.pid == stand_in {
                     let note = "its process ID is one that no process has: it ran in a PID namespace of its own";
                     self.notes.push(note.to_owned());
@@ -266,7 +255,7 @@ impl ProcessInfo {
         let (mut incomplete, mut losses) = (0, CountedLosses::after(self.lost));
         for (key, value) in info::lines(&text) {
             let number = || std::str::from_utf8(value).ok()?.parse::<u32>().ok();
-            let text = || String::from_utf8_lossy(value).escape_debug().to_string();
+            let text = || visible_bytes(value);
             losses.add_line(key, value);
             match key {
                 b"pid" => self.pid = number().unwrap_or(self.pid),
@@ -286,7 +275,7 @@ impl ProcessInfo {
                     self.ring = Some(ring);
                 }
                 b"complete_from" => incomplete += 1,
-                b"note" => add_note(&mut self.notes, text().replace("\\'", "'")),
+                b"note" => add_note(&mut self.notes, text()),
                 _ => {}
             }
         }
@@ -317,14 +306,10 @@ pub fn command(escaped: &[u8]) -> String {
     let words: Vec<String> = words.collect();
     // A title is one text, with NULs or spaces up to where the arguments ended.
     if words[0].contains(' ') && words[1..].iter().all(String::is_empty) {
-        return words[0].trim_end().escape_debug().to_string();
+        return visible(words[0].trim_end()).into_owned();
     }
-    let words = words.into_iter().map(|text| {
-        let plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+%@".contains(letter);
-        let is_plain = !text.is_empty() && text.chars().all(plain);
-        if is_plain { text } else { format!("'{}'", text.escape_debug().to_string().replace("\\\"", "\"")) }
-    });
-    words.collect::<Vec<_>>().join(" ")
+    let words: Vec<String> = words.iter().map(|text| quoted(text)).collect();
+    visible(&words.join(" ")).into_owned()
 }
 
 #[cfg(test)]
@@ -393,6 +378,7 @@ mod tests {
     #[test]
     fn commands_can_be_read() {
         assert_eq!(command(b"sh -c a\\x20b;\\x1b"), "sh -c 'a b;\\u{1b}'");
+        assert_eq!(command(b"echo it's a\\x5cb \""), r#"echo 'it'\''s' 'a\b' '"'"#);
         assert_eq!(command(b"x  y"), "x '' y");
         assert_eq!(command(b"nginx:\\x20worker\\x20process    "), "nginx: worker process");
         assert_eq!(command(b""), "''");

@@ -5,34 +5,53 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use spec::info::RINGS_REUSED;
 use spec::names::FileName;
-use spec::{EventSet, id, info};
+use spec::{EventId, EventSet, id, info};
 
 use super::contention::Knowledge;
 use super::process_info::{ProcessInfo, add_note, command};
+use crate::support::visible_text::visible_bytes;
 use crate::symbols::{CodeAddress, CodeMaps};
 use crate::trace::file_handle::read_info;
 use crate::trace::file_names::split_name;
 use crate::trace::thread_completeness::read_trinfo;
 
-/// The categories of locks, and the numbers of the events that acquire and release them: mutexes, rwlocks, recursive mutexes, spin locks.
-const LOCK_EVENTS: [(u8, &[u8]); 4] =
-    [(2, &[2, 3, 4, 30]), (5, &[2, 3, 4, 5, 6, 30, 31]), (6, &[2, 3, 4, 30]), (9, &[2, 3, 4])];
+/// The events that acquire and release locks, by the kinds of locks.
+const MUTEX_EVENTS: [EventId; 4] = [id::MUTEX_LOCK, id::MUTEX_TRYLOCK, id::MUTEX_UNLOCK, id::MUTEX_TIMEDLOCK];
+const RMUTEX_EVENTS: [EventId; 4] = [id::RMUTEX_LOCK, id::RMUTEX_TRYLOCK, id::RMUTEX_UNLOCK, id::RMUTEX_TIMEDLOCK];
+const RWLOCK_EVENTS: [EventId; 7] = [
+    id::RW_RDLOCK,
+    id::RW_WRLOCK,
+    id::RW_UNLOCK,
+    id::RW_TRYRDLOCK,
+    id::RW_TRYWRLOCK,
+    id::RW_TIMEDRDLOCK,
+    id::RW_TIMEDWRLOCK,
+];
+const SPIN_EVENTS: [EventId; 3] = [id::SPIN_LOCK, id::SPIN_TRYLOCK, id::SPIN_UNLOCK];
+const LOCK_EVENTS: [&[EventId]; 4] = [&MUTEX_EVENTS, &RMUTEX_EVENTS, &RWLOCK_EVENTS, &SPIN_EVENTS];
 
-/// The numbers of events without which neither the lock order nor misuse is known: creations and joins of threads, waits for
-/// conditions and barriers.
-const ORDER_EVENTS: [(u8, &[u8]); 3] = [(1, &[1, 2, 3, 30, 31, 36, 37]), (3, &COND_WAITS), (7, &[2])];
-/// The numbers of the events beside those of locks that may be part of a deadlock: joins, pthread_once, and waits for conditions.
-const DEADLOCK_EVENTS: [(u8, &[u8]); 2] = [(1, &[3, 38]), (3, &COND_WAITS)];
-/// The numbers of the events that chains of waits may end in: ends of threads, waits for semaphores and barriers.
-const END_EVENTS: [(u8, &[u8]); 3] = [(1, &[2]), (4, &[2]), (7, &[2])];
-/// The numbers of the events by which each thread is known, and its end.
-const THREAD_EVENTS: [(u8, &[u8]); 1] = [(1, &[2, 30])];
-/// The numbers of the events by which it is known what a forked child has of its parent's: the call, and the child's beginning.
-const FORK_EVENTS: [(u8, &[u8]); 1] = [(11, &[1, 2])];
-/// The event of a cancellation.
-const CANCEL: (u8, u8) = (1, 32);
-/// The numbers of the events that wait for conditions.
-const COND_WAITS: [u8; 3] = [4, 5, 30];
+/// The events that wait for conditions.
+const COND_WAITS: [EventId; 3] = [id::COND_WAIT, id::COND_TIMEDWAIT, id::COND_CLOCKWAIT];
+/// The events, beside those of locks and [`COND_WAITS`], without which neither the lock order nor misuse is known: what creates and
+/// joins threads, and waits for barriers.
+const ORDER_EVENTS: [EventId; 8] = [
+    id::THR_CREATE,
+    id::THR_BEGIN,
+    id::THR_EXIT,
+    id::THR_JOIN,
+    id::THR_TRYJOIN,
+    id::THR_TIMEDJOIN,
+    id::THR_DETACH,
+    id::BARRIER_WAIT,
+];
+/// The events, beside those of locks and [`COND_WAITS`], that may be part of a deadlock.
+const DEADLOCK_EVENTS: [EventId; 2] = [id::THR_JOIN, id::THR_ONCE];
+/// The events that chains of waits may end in: ends of threads, waits for semaphores and barriers.
+const END_EVENTS: [EventId; 3] = [id::THR_EXIT, id::SEMA_WAIT, id::BARRIER_WAIT];
+/// The events by which each thread is known, and its end.
+const THREAD_EVENTS: [EventId; 2] = [id::THR_BEGIN, id::THR_EXIT];
+/// The events by which it is known what a forked child has of its parent's: the call, and the child's beginning.
+const FORK_EVENTS: [EventId; 2] = [id::PROC_FORK, id::PROC_BEGIN];
 
 /// A process as its trinfo describes it.
 #[derive(Clone, Debug, Default)]
@@ -104,7 +123,7 @@ impl RecordedProcess {
     pub fn add_text(&mut self, text: &[u8]) {
         for (id, name) in info::interned_names(text) {
             let name: Vec<u8> = name.collect();
-            self.names.insert(id, String::from_utf8_lossy(&name).escape_debug().to_string());
+            self.names.insert(id, visible_bytes(&name));
         }
         for (key, value) in info::lines(text) {
             match key {
@@ -127,31 +146,29 @@ impl RecordedProcess {
                     let set = EventSet::parse(list, &mut |_| {});
                     self.knowledge.is_partial |= leaves_locks_out(&set);
                     // An empty list is that of a program of which nothing is there, or of one that was changed since.
-                    let misses = |needed: &[(u8, &[u8])]| !list.is_empty() && !contains(&set, needed);
-                    self.knowledge.misses_waits |= misses(&LOCK_EVENTS) || misses(&DEADLOCK_EVENTS);
-                    self.knowledge.misses_mutexes |= misses(&LOCK_EVENTS[..1]);
-                    self.knowledge.misses_rmutexes |= misses(&LOCK_EVENTS[2..3]);
+                    let misses = |needed: &[EventId]| !list.is_empty() && !contains_all(&set, needed);
+                    let misses_locks = LOCK_EVENTS.iter().any(|needed| misses(needed));
+                    self.knowledge.misses_waits |= misses_locks || misses(&COND_WAITS) || misses(&DEADLOCK_EVENTS);
+                    self.knowledge.misses_mutexes |= misses(&MUTEX_EVENTS);
+                    self.knowledge.misses_rmutexes |= misses(&RMUTEX_EVENTS);
                     self.knowledge.is_forked |= self.is_forked && !list.is_empty();
                     self.knowledge.is_spawned = !self.knowledge.is_forked && !list.is_empty();
                     self.knowledge.misses_forks |= self.is_forked && misses(&FORK_EVENTS);
                     self.knowledge.misses_ends |= misses(&END_EVENTS);
                     self.knowledge.misses_threads |= misses(&THREAD_EVENTS);
-                    let mut needed = LOCK_EVENTS.iter().chain(&ORDER_EVENTS);
-                    self.knowledge.is_selective |= !needed.all(|needed| contains(&set, &[*needed]));
+                    let mut needed = LOCK_EVENTS.into_iter().chain([&COND_WAITS[..], &ORDER_EVENTS]);
+                    self.knowledge.is_selective |= !needed.all(|needed| contains_all(&set, needed));
                     self.knowledge.misses_conds |= leaves_conds_out(&set);
-                    self.knowledge.misses_cancels |= !set.contains_numbers(CANCEL.0, CANCEL.1);
+                    self.knowledge.misses_cancels |= !set.contains(id::THR_CANCEL);
                     self.leaves_ends_out |= !set.contains(id::PROC_EXIT);
                 }
                 _ => {}
             }
             let Some(program) = self.programs.last_mut() else { continue };
             match key {
-                b"exe" => program.exe = String::from_utf8_lossy(value).escape_debug().to_string(),
+                b"exe" => program.exe = unescaped(value),
                 b"cmdline" => program.command = command(value),
-                b"comm" => {
-                    let comm: Vec<u8> = info::unescape(value).collect();
-                    program.comm = String::from_utf8_lossy(&comm).escape_debug().to_string();
-                }
+                b"comm" => program.comm = unescaped(value),
                 b"map" | b"unmap" | b"maps" | b"maps_partial" => program.maps.add_line(key, value, self.shift),
                 b"events" => program.records = Some(program.records == Some(true) || !value.is_empty()),
                 _ => {}
@@ -214,6 +231,11 @@ impl RecordedProcess {
     }
 }
 
+/// A value of a trinfo that may hold any character, as people may see it.
+fn unescaped(value: &[u8]) -> String {
+    visible_bytes(&info::unescape(value).collect::<Vec<u8>>())
+}
+
 /// Whether a process has recorded in a spare trbuf of an ancestor, with the settings of that one: it has no trinfo.
 fn has_settings_of_maker(process: &ProcessInfo) -> bool {
     process.paths().any(|path| match split_name(path).1 {
@@ -223,25 +245,23 @@ fn has_settings_of_maker(process: &ProcessInfo) -> bool {
 }
 
 /// Whether a set of recorded events has all of these.
-fn contains(set: &EventSet, needed: &[(u8, &[u8])]) -> bool {
-    let is_recorded =
-        |category: u8, numbers: &[u8]| numbers.iter().all(|number| set.contains_numbers(category, *number));
-    needed.iter().all(|(category, numbers)| is_recorded(*category, numbers))
+fn contains_all(set: &EventSet, needed: &[EventId]) -> bool {
+    needed.iter().all(|event| set.contains(*event))
 }
 
-/// Whether a set of recorded events leaves out acquisitions or releases of locks.
+/// Whether a set of recorded events leaves out acquisitions or releases of locks of which it has others.
 fn leaves_locks_out(set: &EventSet) -> bool {
-    let is_partial = |(category, numbers): &(u8, &[u8])| {
-        let recorded = numbers.iter().filter(|number| set.contains_numbers(*category, **number)).count();
-        recorded > 0 && recorded < numbers.len()
+    let is_partial = |events: &&[EventId]| {
+        let recorded = events.iter().filter(|event| set.contains(**event)).count();
+        recorded > 0 && recorded < events.len()
     };
     LOCK_EVENTS.iter().any(is_partial)
 }
 
 /// Whether a set of recorded events has mutexes and leaves out waits for conditions, which release them.
 fn leaves_conds_out(set: &EventSet) -> bool {
-    let has_mutexes = [2, 6].iter().any(|category| set.contains_numbers(*category, 2));
-    has_mutexes && COND_WAITS.iter().any(|number| !set.contains_numbers(3, *number))
+    let has_mutexes = set.contains(id::MUTEX_LOCK) || set.contains(id::RMUTEX_LOCK);
+    has_mutexes && !contains_all(set, &COND_WAITS)
 }
 
 /// What is known of processes, by their numbers.
@@ -300,7 +320,7 @@ mod tests {
         let mut process = RecordedProcess::default();
         process.add_text(b"format 1\nexe /bin/sh\ncomm a\\x20sh\nmap 0x1000 0x2000 0x500 abc /bin/sh\nevents mutex:cond\nlevel all\n");
         assert!(!process.knowledge.only_blocked && !process.knowledge.is_partial);
-        process.add_text(b"format 1\nexe /bin/a b\nmap 0x1000 0x3000 0x0 - /bin/a b\nlevel blocked\n");
+        process.add_text(b"format 1\nexe /bin/a\\x20b\nmap 0x1000 0x3000 0x0 - /bin/a\\x20b\nlevel blocked\n");
         process.add_text(b"format 1\nexe /bin/silent\nmap 0x1000 0x2000 0x0 - /bin/silent\nevents \n");
         process.add_text(
             b"format 1\nexe /bin/late\nmap 0x1000 0x3000 0x0 - /bin/late\nevents \nevents 1 mutex\nevents 2 \n",

@@ -10,6 +10,7 @@ use spec::futex_locks::{
 use super::contention::{Analysis, OTHER_SITES};
 use super::recorded_process::RecordedProcess;
 use crate::record::call_stack::CUT_OFF_FRAME;
+use crate::support::visible_text::visible_bytes;
 use crate::symbols::{CodeAddress, CodeFrame, Symbolizer};
 
 /// What stands for sites of which there were too many to keep each.
@@ -121,7 +122,7 @@ impl<'a> TraceNames<'a> {
         let thread = &self.analysis.threads[index as usize];
         if let Some(bytes) = thread.name.filter(|bytes| bytes[0] != 0) {
             let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-            return Some(String::from_utf8_lossy(&bytes[..length]).escape_debug().to_string());
+            return Some(visible_bytes(&bytes[..length]));
         }
         let process = &self.analysis.processes[thread.process as usize];
         let start = thread.start.filter(|_| !process.is_main(thread.lwp));

@@ -1,12 +1,12 @@
 //! Diagnostics: what is wrong with a trace, as values that go to a sink, and the progress of long work.
 
-use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::progress::{Amount, Phase, Progress};
+use super::visible_text::visible;
 
 /// How much a diagnostic matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,18 +102,6 @@ impl Diagnostics {
             self.without_progress(|| sink(diagnostic));
         }
     }
-}
-
-/// A line with its control characters escaped: names of files may hold newlines and commands for a terminal.
-pub fn visible(line: &str) -> Cow<'_, str> {
-    if !line.contains(char::is_control) {
-        return Cow::Borrowed(line);
-    }
-    let shown = |letter: char| match letter.is_control() {
-        true => letter.escape_default().to_string(),
-        false => letter.to_string(),
-    };
-    Cow::Owned(line.chars().map(shown).collect())
 }
 
 /// An error as a person wants to read it: `No such file or directory`, without `(os error 2)`.

@@ -1,5 +1,5 @@
 //! What every layer uses: diagnostics, progress, errors, threads, temporary files, durations, local time,
-//! the monotonic clock, words of commands, directories of outputs.
+//! the monotonic clock, words of commands, text of others, directories of outputs.
 
 pub mod diagnostics;
 pub mod duration;
@@ -13,3 +13,4 @@ pub mod progress;
 pub mod shell;
 pub mod temporary_files;
 pub mod threads;
+pub mod visible_text;

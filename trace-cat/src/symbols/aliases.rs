@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::support::visible_text::visible;
+
 /// Names of objects by address, and of sites.
 #[derive(Debug, Default)]
 pub struct Aliases {
@@ -25,13 +27,13 @@ impl Aliases {
             }
             let separator = if line.contains('\t') { '\t' } else { ' ' };
             let Some((key, name)) = line.split_once(separator).map(|(key, name)| (key.trim(), name.trim())) else {
-                return Err(format!("{number}: there is no name behind '{}'", line.escape_debug()));
+                return Err(format!("{number}: there is no name behind '{line}'"));
             };
-            let name = name.escape_debug().to_string();
+            let name = visible(name).into_owned();
             let is_known = match key.strip_prefix("0x") {
                 Some(digits) => {
                     let Ok(address) = u64::from_str_radix(digits, 16) else {
-                        return Err(format!("{number}: '{}' is no address", key.escape_debug()));
+                        return Err(format!("{number}: '{key}' is no address"));
                     };
                     aliases.objects.insert(address, name).is_some()
                 }
@@ -41,7 +43,7 @@ impl Aliases {
                 }
             };
             if is_known {
-                return Err(format!("{number}: '{}' has a name already", key.escape_debug()));
+                return Err(format!("{number}: '{key}' has a name already"));
             }
         }
         Ok(aliases)

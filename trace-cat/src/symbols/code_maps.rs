@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use spec::info;
 use spec::record::NANOS_PER_SECOND;
 
+use crate::support::visible_text::visible_bytes;
+
 /// What the names of mappings of code that is in no file begin with; the dynamic linkers of runtimes use memory files, too.
 const JIT_NAMES: [&str; 5] = ["/memfd:", "[anon", "//anon", "/dev/zero", "/SYSV"];
 /// The place of code that was made while the program ran.
@@ -277,7 +279,7 @@ impl CodeMap {
     /// The last component of the file's path.
     pub fn name(&self) -> String {
         let (path, _) = self.file();
-        path.file_name().map_or(path.to_string_lossy(), |name| name.to_string_lossy()).escape_debug().to_string()
+        visible_bytes(path.file_name().unwrap_or(path.as_os_str()).as_encoded_bytes())
     }
 
     /// The path of the file, and whether the file was deleted or replaced while it was mapped.

@@ -4,6 +4,8 @@ use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
+use crate::support::visible_text::visible;
+
 /// The longest name, bytes: what a mangled name stands for can be exponentially longer than it is.
 const NAME_MAX: usize = 1024;
 
@@ -23,7 +25,7 @@ pub fn demangled(mangled: &str) -> String {
             return name.0;
         }
     }
-    mangled.chars().take(NAME_MAX).collect::<String>().escape_debug().to_string()
+    visible(&mangled.chars().take(NAME_MAX).collect::<String>()).into_owned()
 }
 
 /// A text that does not grow beyond [`NAME_MAX`].

@@ -11,6 +11,7 @@ use gimli::{
 };
 
 use super::dwarf_sections::DwarfReader;
+use crate::support::visible_text::visible;
 
 /// The most references that are followed from a function to its declaration; damage can make a circle.
 const REFERENCES_MAX: usize = 8;
@@ -133,7 +134,7 @@ fn read_unit(unit: UnitRef<DwarfReader>, scopes: &mut UnitScopes) -> gimli::Resu
             scopes.insert(offset, scope.clone());
         }
         let name = match name {
-            Some(name) => name.to_string_lossy()?.escape_debug().to_string(),
+            Some(name) => visible(&name.to_string_lossy()?).into_owned(),
             None => match abbreviation.tag() {
                 dw::DW_TAG_namespace => "(anonymous namespace)".to_owned(),
                 // The entry of a declaration elsewhere, or a type without a name.

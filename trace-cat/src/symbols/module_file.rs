@@ -112,6 +112,8 @@ impl ModuleFile {
 
     fn bytes(&self, offset: u64, size: u64) -> Option<Rc<[u8]>> {
         offset.checked_add(size).filter(|end| *end <= self.length)?;
+        // A file with a hole may say that it is larger than all memory. The allocation below would end the program.
+        Vec::<u8>::new().try_reserve_exact(usize::try_from(size).ok()?).ok()?;
         let mut bytes: Rc<[u8]> = std::iter::repeat_n(0, size as usize).collect();
         self.file.read_exact_at(Rc::get_mut(&mut bytes)?, offset).ok()?;
         Some(bytes)
@@ -153,5 +155,21 @@ impl ModuleFile {
             is_object: symbol.st_type() == STT_OBJECT,
         });
         Some(SymbolTable::new(symbols.collect(), strings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_that_is_larger_than_all_memory_is_none() {
+        let memory = File::from(rustix::fs::memfd_create("module", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
+        let mut module = ModuleFile::open(&std::env::current_exe().unwrap()).unwrap();
+        let text = module.sections.get_mut(b".text".as_slice()).unwrap();
+        *text = CompressedFileRange::none(Some((0, 1 << 62)));
+        memory.set_len(1 << 62).unwrap();
+        (module.file, module.length) = (memory, 1 << 62);
+        assert!(module.section(".text").is_empty());
     }
 }

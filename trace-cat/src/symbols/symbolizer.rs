@@ -13,6 +13,7 @@ use super::demangle::demangled;
 use super::module_file::ModuleFile;
 use super::name_pattern::NamePattern;
 use super::symbol_table::SymbolTable;
+use crate::support::visible_text::visible_bytes;
 
 /// Where distributions put separate debug files.
 const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
@@ -337,7 +338,7 @@ fn is_build_id(id: &[u8], recorded: &str) -> bool {
 
 /// The last component of a path.
 fn short_path(path: &str) -> String {
-    Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy()).escape_debug().to_string()
+    visible_bytes(Path::new(path).file_name().unwrap_or(path.as_ref()).as_encoded_bytes())
 }
 
 #[cfg(test)]

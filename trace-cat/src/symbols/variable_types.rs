@@ -7,6 +7,7 @@ use gimli::{AttributeValue, DebugInfoOffset, Dwarf, Operation, Reader as _, Unit
 
 use super::dwarf_sections::DwarfReader;
 use super::split_debug::SplitFiles;
+use crate::support::visible_text::visible;
 
 /// How many types are followed from a variable to its part; damage can make a circle.
 const DEPTH_MAX: usize = 64;
@@ -253,7 +254,7 @@ fn member_at(
         }
         let is_named = die.tag() == dw::DW_TAG_member;
         let name = value(dw::DW_AT_name).filter(|_| is_named).and_then(|name| dwarf.attr_string(unit, name).ok());
-        let name = name.and_then(|name| Some(name.to_string_lossy().ok()?.escape_debug().to_string()));
+        let name = name.and_then(|name| Some(visible(&name.to_string_lossy().ok()?).into_owned()));
         found = Some((name, inside, of_type));
         // Only members of an unknown size can be followed by a better one.
         if size.is_some() {

@@ -13,12 +13,12 @@ use spec::record::RECORD_LEN_MAX;
 
 use super::buffers::slots::read_up_to;
 use super::file_handle::{self, read_info};
-use super::file_names::{is_read_with, is_subdirectory, listed_directory, split_name};
+use super::file_names::{is_read_with, listed_directory, split_name, with_subdirectories};
 use crate::record::columns;
 use crate::support::diagnostics::Diagnostics;
 
 /// Bytes that are compared at once.
-const PIECE: usize = 1 << 16;
+const BLOCK_SIZE: usize = 1 << 16;
 
 /// A file of a directory.
 struct NamedFile {
@@ -168,10 +168,10 @@ fn last_time(path: &Path, size: u64) -> Option<u64> {
 /// Whether both files can be read, and the first one begins with what is in the other one.
 fn begins_with(whole: &Path, part: &Path) -> bool {
     let (Ok(whole), Ok(part)) = (file_handle::open(whole), file_handle::open(part)) else { return false };
-    let mut pieces = [vec![0; PIECE], vec![0; PIECE]];
+    let mut blocks = [vec![0; BLOCK_SIZE], vec![0; BLOCK_SIZE]];
     let mut at = 0;
     loop {
-        let [of_whole, of_part] = &mut pieces;
+        let [of_whole, of_part] = &mut blocks;
         match (read_up_to(&whole, of_whole, at), read_up_to(&part, of_part, at)) {
             (Ok(_), Ok(0)) => return true,
             (Ok(others), Ok(length)) if others >= length && of_whole[..length] == of_part[..length] => {
@@ -182,17 +182,17 @@ fn begins_with(whole: &Path, part: &Path) -> bool {
     }
 }
 
-/// Whether a file has a record that is no earlier than its first.
+/// Whether a file has this line, a record that is no earlier than the file's first.
 fn has_line(path: &Path, line: &[u8]) -> io::Result<bool> {
     let (file, finder) = (file_handle::open(path)?, Finder::new(line));
-    let mut piece = vec![0; PIECE + line.len()];
-    for at in (0..).step_by(PIECE) {
-        let length = read_up_to(&file, &mut piece, at)?;
-        if length == 0 || finder.find(&piece[..length]).is_some() {
+    let mut block = vec![0; BLOCK_SIZE + line.len()];
+    for at in (0..).step_by(BLOCK_SIZE) {
+        let length = read_up_to(&file, &mut block, at)?;
+        if length == 0 || finder.find(&block[..length]).is_some() {
             return Ok(length > 0);
         }
         // Files are in the order of time, nearly.
-        let last = piece[..length].split(|&byte| byte == b'\n').nth(1).and_then(columns::time);
+        let last = block[..length].split(|&byte| byte == b'\n').nth(1).and_then(columns::time);
         if last > columns::time(line) {
             break;
         }
@@ -207,22 +207,17 @@ fn bytes_of(path: &Path) -> Vec<u8> {
 /// The files of a directory and of what other users' processes and other PID namespaces have in it; none if it is a file.
 fn files_of(directory: &Path) -> NamedFiles {
     let mut files = NamedFiles::new();
-    let mut unread = vec![PathBuf::new()];
-    while let Some(within) = unread.pop() {
-        let entries = fs::read_dir(listed_directory(&directory.join(&within)));
-        for entry in entries.into_iter().flatten().flatten() {
-            let name = within.join(entry.file_name());
+    for within in with_subdirectories(directory) {
+        for entry in fs::read_dir(listed_directory(&within)).into_iter().flatten().flatten() {
+            let path = within.join(entry.file_name());
             let Ok(metadata) = entry.metadata() else { continue };
-            if metadata.is_dir() && is_subdirectory(&name) {
-                unread.push(name);
-                continue;
-            }
-            let kind = split_name(&name).1.filter(|_| metadata.is_file());
+            let kind = split_name(&path).1.filter(|_| metadata.is_file());
             let Some(kind) = kind.filter(|kind| !matches!(kind, FileName::Clock | FileName::Control)) else { continue };
+            let Ok(name) = path.strip_prefix(directory) else { continue };
             let is_buffers = matches!(kind, FileName::Buffers(_) | FileName::Spare { .. });
-            let first_line = if is_buffers { None } else { first_line(&directory.join(&name)) };
-            let last_time = first_line.as_ref().and_then(|_| last_time(&directory.join(&name), metadata.len()));
-            files.insert(name, NamedFile { size: metadata.len(), is_buffers, first_line, last_time });
+            let first_line = if is_buffers { None } else { first_line(&path) };
+            let last_time = first_line.as_ref().and_then(|_| last_time(&path, metadata.len()));
+            files.insert(name.to_owned(), NamedFile { size: metadata.len(), is_buffers, first_line, last_time });
         }
     }
     files

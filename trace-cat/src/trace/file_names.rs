@@ -1,6 +1,7 @@
 //! The names of a trace's files: whose file it is, and what kind.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -108,6 +109,33 @@ pub fn is_subdirectory(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let digits = name.strip_prefix(b"ns").or(name.strip_prefix(b"u"));
     digits.is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
+}
+
+/// Whether `path` is such a subdirectory. A symbolic link is none, since it could lead to any directory.
+pub fn is_present_subdirectory(path: &Path) -> bool {
+    is_subdirectory(path) && fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// The subdirectories that processes have made in a directory, in the order of their paths; none if it cannot be read.
+pub fn subdirectories_of(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(listed_directory(directory)).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| directory.join(entry.file_name()));
+    let mut subdirectories: Vec<PathBuf> = paths.filter(|path| is_present_subdirectory(path)).collect();
+    subdirectories.sort();
+    subdirectories
+}
+
+/// A directory and the subdirectories that processes have made in it and in each other: who has become another user may be in
+/// another PID namespace, too.
+pub fn with_subdirectories(directory: &Path) -> Vec<PathBuf> {
+    let mut directories = vec![directory.to_owned()];
+    let mut read = 0;
+    while let Some(directory) = directories.get(read) {
+        let inner = subdirectories_of(directory);
+        directories.extend(inner);
+        read += 1;
+    }
+    directories
 }
 
 /// Whether a directory is read with another one: it is the same, or made by processes within it. Both paths are without symbolic links.

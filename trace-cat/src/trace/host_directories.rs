@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use spec::buffer::{Owner, PAGE};
-use spec::info;
 use spec::names::{FileName, pid_of_spare};
+use spec::record::RECORD_LEN_MAX;
+use spec::{Record, info};
 
 use super::buffers::slots::read_up_to;
 use super::buffers::spare::{self, SpareContents};
 use super::file_handle::{self, read_info};
-use super::file_names::{is_subdirectory, listed_directory, split_name};
+use super::file_names::{is_present_subdirectory, is_subdirectory, listed_directory, split_name, subdirectories_of};
 use super::host_clock::HostClock;
-use crate::record::columns;
+use crate::support::visible_text::visible_bytes;
 
 /// The last of the numbers that a record can have for a process, from which on downwards they are given anew.
 pub const LAST_NUMBER: u32 = 9_999_999;
@@ -65,7 +65,7 @@ impl DirectoryFacts {
         let mut trinfos = Vec::new();
         for entry in fs::read_dir(listed_directory(directory)).into_iter().flatten().flatten() {
             let path = directory.join(entry.file_name());
-            if is_subdirectory(&path) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if is_present_subdirectory(&path) {
                 if namespace_of(&path).is_none() {
                     self.add(&path);
                 }
@@ -100,7 +100,7 @@ impl DirectoryFacts {
             self.identities.extend(pid.zip(unsigned("pidns").zip(unsigned("start"))));
             if self.name.is_empty() {
                 let name: Vec<u8> = info::unescape(info::value(&text, "host").unwrap_or_default()).collect();
-                self.name = String::from_utf8_lossy(&name).escape_debug().to_string();
+                self.name = visible_bytes(&name);
             }
             // A process in a time namespace has another offset, and the same clock.
             if let Some(offset) = number("offset") {
@@ -114,18 +114,19 @@ impl DirectoryFacts {
 }
 
 /// The process ID in the first record of a file.
-fn pid_in_records(path: &Path) -> Option<u32> {
-    let mut head = [0; 64];
+pub fn pid_in_records(path: &Path) -> Option<u32> {
+    let mut head = [0; RECORD_LEN_MAX];
     let length = read_up_to(&file_handle::open(path).ok()?, &mut head, 0).ok()?;
-    columns::time(&head[..length]).map(|_| columns::pid(&head))
+    let line = head[..length].split(|&byte| byte == b'\n').next()?;
+    Record::parse(line).ok().map(|record| record.pid)
 }
 
 /// The process ID of a child in a sandbox that has claimed the spare trbuf at `path`.
 fn pid_of_trspare(path: &Path, number: u8) -> Option<u32> {
-    let SpareContents::Buffers = spare::contents(path, number).ok().flatten()? else { return None };
-    let mut page = [0; PAGE];
-    let length = file_handle::open(path).and_then(|file| read_up_to(&file, &mut page, 0)).ok()?;
-    Owner::parse(&page[..length]).ok().map(|owner| owner.pid)
+    match spare::contents(path, number) {
+        Ok(Some(SpareContents::Buffers(pid))) => pid,
+        _ => None,
+    }
 }
 
 /// The PID namespace that a directory is for, if its name is that of such a subdirectory.
@@ -136,16 +137,7 @@ pub fn namespace_of(directory: &Path) -> Option<u64> {
 
 /// Adds the subdirectories for PID namespaces that a directory has, also as those of its subdirectories.
 fn add_namespaces(directory: &Path, directories: &mut Vec<PathBuf>) {
-    let mut subdirectories: Vec<PathBuf> = fs::read_dir(listed_directory(directory))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| (directory.join(entry.file_name()), entry))
-        .filter(|(path, entry)| is_subdirectory(path) && entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|(path, _)| path)
-        .collect();
-    subdirectories.sort();
-    for subdirectory in subdirectories {
+    for subdirectory in subdirectories_of(directory) {
         if namespace_of(&subdirectory).is_some() && !directories.contains(&subdirectory) {
             directories.push(subdirectory.clone());
         }

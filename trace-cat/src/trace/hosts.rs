@@ -259,7 +259,8 @@ impl Clocks<'_> {
         let shift = |number: &usize| {
             let directory = &facts[*number];
             let corrected = correction.filter(|_| !directory.clock.is_empty() && directory.boot_ids.len() == 1);
-            (directories[*number].clone(), corrected.map_or(0, |correction| correction - directory.offset))
+            let shift = corrected.and_then(|correction| correction.checked_sub(directory.offset));
+            (directories[*number].clone(), shift.unwrap_or(0))
         };
         let has_samples = group.iter().all(|number| !facts[*number].clock.is_empty());
         Host {

@@ -11,7 +11,7 @@ pub mod counted_losses;
 pub mod file_handle;
 pub mod file_names;
 pub mod host_clock;
-mod host_directories;
+pub mod host_directories;
 mod host_groups;
 pub mod host_view;
 pub mod hosts;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::view::ReportView;
+use crate::support::visible_text::visible_bytes;
 use crate::symbols::NameLack;
 
 /// The most files that a line lists.
@@ -15,8 +16,8 @@ impl ReportView<'_> {
         let files = self.symbols.nameless_files();
         let of = |lack: NameLack| files.iter().filter(move |file| file.1 == lack).map(|file| &file.0);
         for path in of(NameLack::Changed) {
-            let path = path.display().to_string();
-            lines.push(format!("names from {}: it has changed since (other build ID)", path.escape_debug()));
+            let path = visible_bytes(path.as_os_str().as_encoded_bytes());
+            lines.push(format!("names from {path}: it has changed since (other build ID)"));
         }
         for (lack, why) in [
             (NameLack::Absent, "not found here"),
@@ -48,7 +49,7 @@ impl ReportView<'_> {
 /// The last components of the first paths, and how many more there are.
 fn listed(paths: &[&PathBuf]) -> String {
     let names = paths.iter().take(LISTED_MAX).map(|path| path.file_name().unwrap_or_default());
-    let names: Vec<String> = names.map(|name| name.to_string_lossy().escape_debug().to_string()).collect();
+    let names: Vec<String> = names.map(|name| visible_bytes(name.as_encoded_bytes())).collect();
     let more = paths.len().saturating_sub(LISTED_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     names.join(", ") + &more

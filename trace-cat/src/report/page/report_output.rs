@@ -11,7 +11,7 @@ use super::stacks::append_folded;
 use super::text::{PageOptions, append_page};
 use super::view::ReportView;
 use crate::options::{ReportFormat, ReportOptions, ReportTable};
-use crate::support::shell::quoted;
+use crate::support::shell::quoted_path;
 
 /// How many rows the tables of the page have.
 const TOP: usize = 10;
@@ -38,7 +38,7 @@ pub fn write_report(
         ReportFormat::Text => {
             let by = options.by;
             let top = options.top.unwrap_or(if by.is_some() { usize::MAX } else { TOP });
-            let paths: Vec<String> = options.paths.iter().map(|path| quoted(path)).collect();
+            let paths: Vec<String> = options.paths.iter().map(|path| quoted_path(path)).collect();
             let page = PageOptions { top, by, paths: options.runs.option() + &paths.join(" ") };
             match &view.comparison {
                 Some(comparison) => append_comparison(view, comparison, &page, text),

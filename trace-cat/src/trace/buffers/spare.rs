@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 
-use spec::buffer::{MAGIC, PAGE, SpareLosses, spare_losses};
+use spec::buffer::{MAGIC, Owner, PAGE, SpareLosses, spare_losses};
 use spec::id;
 use spec::names::{SANDBOX_SPARES, pid_of_spare};
 use spec::record::NANOS_PER_SECOND;
@@ -19,8 +19,8 @@ use crate::trace::file_handle::open_if_present;
 pub enum SpareContents {
     /// Nothing.
     Blank,
-    /// The buffers of a child.
-    Buffers,
+    /// The buffers of a child, and its process ID unless their head is damaged.
+    Buffers(Option<u32>),
     /// How many records children have lost.
     Losses(SpareLosses),
 }
@@ -32,9 +32,9 @@ pub fn contents(path: &Path, number: u8) -> io::Result<Option<SpareContents>> {
     }
     let Some(file) = open_if_present(path)? else { return Ok(None) };
     let mut page = [0; PAGE];
-    read_up_to(&file, &mut page, 0)?;
+    let length = read_up_to(&file, &mut page, 0)?;
     Ok(Some(if page.starts_with(&MAGIC) {
-        SpareContents::Buffers
+        SpareContents::Buffers(Owner::parse(&page[..length]).ok().map(|owner| owner.pid))
     } else if file.metadata()?.len() == PAGE as u64
         && let Some(losses) = spare_losses(&page)
     {

@@ -15,7 +15,7 @@ use crate::support::inherited_state;
 use crate::trace::buffers::slots::read_up_to;
 use crate::trace::buffers::spare::{self, SpareContents};
 use crate::trace::file_handle;
-use crate::trace::file_names::{ProcessFiles, is_split_name, is_subdirectory, listed_directory, split_name};
+use crate::trace::file_names::{ProcessFiles, is_present_subdirectory, is_split_name, listed_directory, split_name};
 
 /// The version of the trace format that this program knows.
 const FORMAT: i64 = 1;
@@ -166,7 +166,7 @@ impl<'a> PathSearch<'a> {
                 }
             };
             let path = directory.join(OsStr::from_bytes(&name));
-            if is_subdirectory(&path) && fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir()) {
+            if is_present_subdirectory(&path) {
                 subdirectories.push(path);
                 continue;
             }
@@ -204,7 +204,7 @@ impl<'a> PathSearch<'a> {
     fn add_spare(&mut self, path: PathBuf, process: u32, number: u8) -> bool {
         let files = FileName::number_of_spare(process, number);
         match spare::contents(&path, number) {
-            Ok(Some(SpareContents::Buffers)) => self.processes.push(ProcessFiles::of_file(&path, files)),
+            Ok(Some(SpareContents::Buffers(_))) => self.processes.push(ProcessFiles::of_file(&path, files)),
             Ok(Some(SpareContents::Losses(losses))) => self.losses.push((path, files, losses)),
             Ok(Some(SpareContents::Blank) | None) => return false,
             Err(error) => {
