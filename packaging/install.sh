@@ -29,7 +29,7 @@ find bin include lib share -type f | while read -r file; do
     fi
 done
 if $remove; then
-    for directory in share/threadt share/doc/threadt/docs/tour share/doc/threadt/docs share/doc/threadt; do
+    for directory in share/threadt/sql share/threadt share/doc/threadt/docs/tour share/doc/threadt/docs share/doc/threadt; do
         rmdir "$prefix/$directory" 2>/dev/null || true
     done
     echo "threadt is removed from $prefix"

@@ -121,22 +121,26 @@ pub fn read() -> Config {
         None => EventSet::DEFAULT,
         Some(list) => chosen_events(list.to_bytes()),
     };
-    let may_record = shows_itself || !events.is_none();
     if variable(b"THR_TRACE_DETAIL").is_some() {
         DETAIL.store(u64::MAX, Relaxed);
     }
     STACK_FRAMES.store(wanted_stack_frames(), Relaxed);
     let layout = ring();
-    Config {
+    let mut config = Config {
         max: size(b"THR_TRACE_MAX", SizeLimit::parse).unwrap_or(SizeLimit::NONE),
         unbuffered: variable(b"THR_TRACE_BUF").is_some() && !layout.is_ring(),
         only_blocked: records_only_blocked(),
-        has_handler: may_record && note_handler(variable(b"THR_TRACE_HANDLER").unwrap_or(c"").to_bytes()),
-        chooses_functions: may_record && note_functions(variable(b"THR_TRACE_FUNC").unwrap_or(c"").to_bytes()),
+        has_handler: false,
+        chooses_functions: false,
         shows_itself,
         events,
         layout,
+    };
+    if config.may_record() {
+        config.has_handler = note_handler(variable(b"THR_TRACE_HANDLER").unwrap_or(c"").to_bytes());
+        config.chooses_functions = note_functions(variable(b"THR_TRACE_FUNC").unwrap_or(c"").to_bytes());
     }
+    config
 }
 
 /// The events of a list, of which unknown names are reported, and that nothing else is there.
@@ -210,6 +214,7 @@ fn wanted_stack_frames() -> u32 {
     let number = core::str::from_utf8(value.to_bytes()).ok().and_then(|digits| digits.parse().ok());
     let frames = number.filter(|frames| (1..=STACK_FRAMES_MAX).contains(frames));
     if frames.is_none() {
+        const { assert!(STACK_FRAMES_MAX == 64) };
         let text: [&[u8]; 3] = [b"THR_TRACE_STACK: '", value.to_bytes(), b"' is not a number from 1 to 64, ignored"];
         warn(Warning::Stack, &text);
     }
@@ -234,6 +239,7 @@ fn ring() -> SlotLayout {
     let Some(size) = size(b"THR_TRACE_RING", spec::size::parse) else { return SlotLayout::BUFFERS };
     let possible = size.clamp(*RING_SIZES.start(), *RING_SIZES.end());
     if size != possible {
+        const { assert!(*RING_SIZES.start() == 64 << 10 && *RING_SIZES.end() == 1 << 30) };
         let taken: &[u8] = if size < possible { b"64K, the least" } else { b"1G, the most" };
         warn(Warning::Ring, &[b"THR_TRACE_RING: taken as ", taken]);
     }

@@ -24,8 +24,9 @@
 //! 1. No allocation, no lock, no libc call but the next function. System calls are raw: they leave errno alone and are
 //!    no cancellation points. Only where a library is closed the linker is asked what it has loaded, under the lock that
 //!    closing takes.
-//! 2. The host is never ended, its signals are never blocked, and it gets what the next function returned. What cannot
-//!    be recorded is counted, and one line on stderr reports it.
+//! 2. The host is never ended, and it gets what the next function returned. Its signals wait only for the microseconds in
+//!    which a file is opened or written (`sys::signals`). What cannot be recorded is counted, and one line on stderr
+//!    reports it.
 //! 3. Every hook works before the constructor, after the destructors, in a signal handler, on a small stack (4096 bytes
 //!    below its caller), in a forked or vforked child, and in a thread that is being cancelled.
 //! 4. errno after a hook is errno after the next function.

@@ -33,7 +33,7 @@ impl<'a> Trace<'a> {
         diagnostics: &'a Diagnostics,
     ) -> Result<Trace<'a>, Error> {
         let paths: Vec<PathBuf> = paths.into_iter().map(|path| path.as_ref().to_owned()).collect();
-        let inputs = inputs::collect(&paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
+        let inputs = inputs::collect(&paths, &DescriptorBudget::from_limit(), diagnostics);
         let merge = Merge::prepare(&inputs.texts, MergeLimits::default(), diagnostics).map_err(Error::temporary)?;
         Ok(Trace { merge })
     }

@@ -1,9 +1,9 @@
-//! Calls that this library has to know of, though they are not recorded:
+//! Calls that this library has to know of, though they are not recorded (but for a `prctl` that names the thread):
 //! - `prctl` where it forbids the thread the processor's counter or system calls,
 //! - `setrlimit`, `prlimit` and `ulimit`, which limit the size of files,
-//! - `close`, `close_range`, `closefrom`, `dup2` and `dup3`, after which a descriptor's number stands for something else,
+//! - `close`, `close_range`, `closefrom`, `dup2` and `dup3`, after which a descriptor's number stands for something else.
 //!
-//! `prctl` is recorded where it names the thread. It is variadic in C: its arguments are in registers whether they are there
+//! `prctl` is variadic in C: its arguments are in registers whether they are there
 //! or not. Where `syscall` makes one of these calls, `system_call` uses the functions below.
 
 use core::ffi::{c_int, c_long, c_uint, c_void};

@@ -11,7 +11,7 @@ use spec::buffer::NOTE_ENDED;
 
 use crate::first_use::{initialise_at_end, prepare_files_at_end, process_info};
 use crate::process_state::{self, GENERATIONS, PROCESS, WorkingProcess};
-use crate::storage::{self, ALL_REGIONS, Rest, Slot, WriteRight, for_each_slot, slot_layout, thread_local};
+use crate::storage::{self, ALL_REGIONS, RunsAfter, Slot, WriteRight, for_each_slot, slot_layout, thread_local};
 use crate::sys::{self, Errno, seccomp};
 use crate::trace_dir::{has_keeper, names_owner, sandbox_spares};
 use crate::{clock, recorder};
@@ -216,7 +216,7 @@ fn prepare_for_left_records() -> bool {
 ///
 /// The trbuf is removed, or left to the next child, if all of it was written and no thread has recorded since this began.
 /// Otherwise a record may be on its way to its file when the process dies, and only the trbuf says which bytes belong there.
-pub fn finish(rest: Rest) {
+pub fn finish(after: RunsAfter) {
     // A process that has recorded nothing makes no system call: it may have forbidden itself any.
     let is_prepared = PROCESS.files.is_done();
     if !is_prepared && !recorder::has_records_without_slot()
@@ -253,7 +253,7 @@ pub fn finish(rest: Rest) {
     }
     if complete && idle && PROCESS.recorded_after_final_flush.load(SeqCst) == 0 {
         process_info::remove_if_nothing_was_recorded();
-        let is_blank = has_keeper() && storage::blank(process, rest);
+        let is_blank = has_keeper() && storage::blank(process, after);
         if !process.is_current() {
             return;
         }

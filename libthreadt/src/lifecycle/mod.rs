@@ -17,7 +17,7 @@ mod interleaving_tests;
 #[cfg(test)]
 mod left_records_tests;
 
-pub use crate::storage::Rest;
+pub use crate::storage::RunsAfter;
 pub use daemon::{Daemon, daemon};
 pub use exec::exec;
 pub use final_flush::finish;

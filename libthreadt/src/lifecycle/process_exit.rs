@@ -12,7 +12,7 @@ use crate::config::detail;
 use crate::first_use::{initialise_at_end, is_being_initialised};
 use crate::process_state::{self, PROCESS};
 use crate::recorder::records;
-use crate::storage::Rest;
+use crate::storage::RunsAfter;
 use crate::sys::stack_alignment::enter_aligned;
 use crate::{clock, recorder};
 
@@ -51,5 +51,5 @@ extern "C" fn exited(status: c_int, _argument: *mut c_void) {
     if !process_state::is_vfork_child() {
         recorder::end_handler();
     }
-    finish(Rest::Program);
+    finish(RunsAfter::Program);
 }

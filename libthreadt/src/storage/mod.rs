@@ -39,7 +39,7 @@ pub use slot_control::{CHANGES_SEEN_OFFSET, OWN_SWITCHES_OFFSET};
 pub use slot_reuse::{release_slot, take_slot};
 pub use slot_table::{add_note, for_each_slot, forget_unfinished, set_write_through};
 pub use stop_time::{outlast, refusal, stopped};
-pub use trbuf::{Rest, blank, forget, make, make_in_spare, take_over, touch_slot};
+pub use trbuf::{RunsAfter, blank, forget, make, make_in_spare, take_over, touch_slot};
 pub use unused_room::{give_back as give_back_unused_room, has_room_on_disk};
 
 /// What tests of other layers need to make slots of their own.

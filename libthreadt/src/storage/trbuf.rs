@@ -336,11 +336,11 @@ pub fn forget(interrupted: Option<Slot>) {
 
 /// What of the program runs after its last records were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum RunsAfter {
     /// Functions, or signal handlers.
     Program,
     /// Signal handlers, as long as no signal is blocked.
-    Nothing,
+    Handlers,
 }
 
 /// Empties the trbuf, which is complete in its files, so that it is as one that was just made. `false` if it cannot be
@@ -348,7 +348,7 @@ pub enum Rest {
 ///
 /// What this thread still records goes through private memory in the trbuf's place. Where nothing runs any more but signal handlers, these
 /// do not either: to replace the memory takes twenty microseconds.
-pub fn blank(process: WorkingProcess, rest: Rest) -> bool {
+pub fn blank(process: WorkingProcess, after: RunsAfter) -> bool {
     let Some(own) = thread_local::current() else { return false };
     let (header, mut used) = (HEADERS[0].load(Relaxed), 0);
     for_each_slot(|slot| used += u32::from(slot.state.load(Relaxed) != 0));
@@ -356,7 +356,7 @@ pub fn blank(process: WorkingProcess, rest: Rest) -> bool {
     if !(used == 1 && has_first_slots && can_be_spare(slot_layout())) || PROCESS.anonymous.load(Relaxed) != 0 {
         return false;
     }
-    let is_last = rest == Rest::Nothing && sys::is_alone_in_memory() && block_signals_for_good();
+    let is_last = after == RunsAfter::Handlers && sys::is_alone_in_memory() && block_signals_for_good();
     if !is_last {
         if !sys::is_only_thread() {
             return false;

@@ -70,10 +70,10 @@ pub fn write_slices(fd: c_int, slices: &[libc::iovec]) {
     let _ = unsafe { call(libc::SYS_writev, [fd as usize, slices.as_ptr() as usize, slices.len()]) };
 }
 
-/// What [`detach`] opens, besides `O_CLOEXEC`. The kernel keeps these flags, which hardly a program combines.
-const NOWHERE: c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+/// What [`detach`] opens, and placeholders (`standard_numbers`), besides `O_CLOEXEC`. The kernel keeps these flags, which hardly a program combines.
+pub(super) const NOWHERE: c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
 
-/// Whether a descriptor is one that [`detach`] has made.
+/// Whether a descriptor looks like one that [`detach`] has made, or like a placeholder.
 pub(super) fn leads_nowhere(number: c_int) -> bool {
     control(number, libc::F_GETFL) & NOWHERE == NOWHERE && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0
 }

@@ -1,6 +1,6 @@
 //! The functions of an ELF file whose symbols begin with given texts.
 //!
-//! Most functions of a program have symbols only in its file, which is read a piece at a time. A linker lets names share their ends,
+//! Most functions of a program have symbols only in its file, which is read a block at a time. A linker lets names share their ends,
 //! so names stand in any order, and one may begin within another: first it is noted where in the names the texts are, then which
 //! symbols have their names there.
 
@@ -15,7 +15,7 @@ use super::fd::Fd;
 use super::{Errno, path, repeat_if_closed};
 
 /// Bytes that are read at once.
-const PIECE: usize = 8192;
+const BLOCK_SIZE: usize = 8192;
 /// Places in the names that are noted at most, and the room for them.
 const PLACES_MAX: usize = 3 << 14;
 const PLACES: usize = 1 << 16;
@@ -28,7 +28,7 @@ const STT_FUNC: u8 = 2;
 
 /// The memory that a search needs. All zero at the beginning.
 pub struct SymbolSearch {
-    piece: [u8; PIECE],
+    block: [u8; BLOCK_SIZE],
     /// Places in the names: the offset, and 2^32 times the bits of the texts that are there; 0 for none.
     places: [u64; PLACES],
     count: usize,
@@ -43,7 +43,7 @@ struct FileSection {
 
 impl SymbolSearch {
     pub const fn new() -> SymbolSearch {
-        SymbolSearch { piece: [0; PIECE], places: [0; PLACES], count: 0 }
+        SymbolSearch { block: [0; BLOCK_SIZE], places: [0; PLACES], count: 0 }
     }
 
     /// Gives `take` the value of each function of the file at `path` that has such a symbol, and the bits of the texts with which
@@ -92,14 +92,14 @@ impl SymbolSearch {
         let longest = wanted.iter().map(|text| text.len()).max().unwrap_or(0);
         let mut at = 0;
         while at < names.size && at < u64::from(u32::MAX) {
-            let length = file.read_at(&mut self.piece, names.from.wrapping_add(at))?;
-            let length = length.min((names.size - at).min(PIECE as u64) as usize);
+            let length = file.read_at(&mut self.block, names.from.wrapping_add(at))?;
+            let length = length.min((names.size - at).min(BLOCK_SIZE as u64) as usize);
             let is_last = at + length as u64 >= names.size || length <= longest;
             // What is cut off at the end is read again.
             let step = if is_last { length } else { length - longest };
             for place in 0..step {
                 let mut bits = 0;
-                if let Some(name) = self.piece.get(place..length) {
+                if let Some(name) = self.block.get(place..length) {
                     for (index, text) in wanted.iter().enumerate() {
                         bits |= u32::from(name.starts_with(text)) << index;
                     }
@@ -120,13 +120,13 @@ impl SymbolSearch {
         const SIZE: usize = size_of::<Elf64_Sym>();
         let mut at = 0;
         while at < symbols.size {
-            let room = self.piece.get_mut(..PIECE / SIZE * SIZE).unwrap_or_default();
+            let room = self.block.get_mut(..BLOCK_SIZE / SIZE * SIZE).unwrap_or_default();
             let length = file.read_at(room, symbols.from.wrapping_add(at))?.min((symbols.size - at) as usize);
             if length < SIZE {
                 break;
             }
             for index in 0..length / SIZE {
-                let Some(bytes) = self.piece.get(index * SIZE..(index + 1) * SIZE) else { break };
+                let Some(bytes) = self.block.get(index * SIZE..(index + 1) * SIZE) else { break };
                 // SAFETY: so many bytes are there; any bytes are a symbol.
                 let symbol: Elf64_Sym = unsafe { ptr::read_unaligned(bytes.as_ptr().cast()) };
                 let bits = self.bits_at(symbol.st_name);

@@ -17,7 +17,7 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 
 use super::call::{Errno, call};
-use super::descriptor::{close, control, open_numbers, stat};
+use super::descriptor::{NOWHERE, close, leads_nowhere, open_numbers, stat};
 use super::descriptor_table;
 use super::hold::Holder;
 use super::opened_before;
@@ -48,8 +48,6 @@ static MISPLACED: AtomicI32 = AtomicI32::new(-1);
 /// How many threads are placing some, whose numbers may not be known yet.
 static PLACERS: AtomicU32 = AtomicU32::new(0);
 
-/// What placeholders are opened with, besides `O_CLOEXEC`. The kernel keeps these flags. Programs open directories with them, too.
-const MARK: c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
 /// Where placeholders lead, and the device and the inode of that directory, as the last one had them.
 const ROOT_PATH: &CStr = c"/";
 static ROOT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
@@ -144,7 +142,7 @@ fn place() -> u8 {
 
 /// Takes the lowest free number; returns its bit, or 0 if the host was faster; `None` if nothing can be opened.
 fn place_one() -> Option<u8> {
-    let flags = (MARK | libc::O_CLOEXEC) as usize;
+    let flags = (NOWHERE | libc::O_CLOEXEC) as usize;
     // SAFETY: the path is NUL-terminated.
     let opened = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, ROOT_PATH.as_ptr() as usize, flags]) };
     let number = opened.ok()? as c_int;
@@ -198,11 +196,9 @@ fn remove_left() {
 
 /// Whether the number looks taken for the time in which a file is opened.
 pub fn is_placeholder(number: c_int) -> bool {
-    let has_flags =
-        || control(number, libc::F_GETFL) & MARK == MARK && control(number, libc::F_GETFD) & libc::FD_CLOEXEC != 0;
     let leads_to_root =
         || stat(number).is_ok_and(|stat| identity(&stat) == ROOT.each_ref().map(|word| word.load(Relaxed)));
-    has_flags() && leads_to_root()
+    leads_nowhere(number) && leads_to_root()
 }
 
 /// The device and the inode of a file.

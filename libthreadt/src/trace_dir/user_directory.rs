@@ -15,7 +15,7 @@ use crate::sys::{Hold, SetOnce, give_directory_to, is_directory_of, user_id};
 
 static SCRATCH: SetOnce<Scratch> = SetOnce::new(Scratch::new());
 /// The right to use it.
-static MAKING: Hold = Hold::new();
+static SCRATCH_HOLD: Hold = Hold::new();
 /// The user for whom there was no subdirectory when this process, or one that it was forked from, made its first files; `u32::MAX`, which
 /// is no user, if nobody has looked.
 #[unsafe(link_section = "inherited")]
@@ -45,16 +45,16 @@ pub(super) fn forget() {
 
 /// Makes the subdirectory for the user `uid` where only this one can. The directory must have been resolved.
 pub fn make(uid: u32) {
-    if directory::is_in_user_directory() || !MAKING.take() {
+    if directory::is_in_user_directory() || !SCRATCH_HOLD.take() {
         return;
     }
-    // SAFETY: MAKING excludes all others.
+    // SAFETY: SCRATCH_HOLD excludes all others.
     let scratch = unsafe { SCRATCH.get_mut() };
     if make_in(scratch, uid) {
         // The clock of all who record here, while its file can be read.
         shared_clock::share(scratch);
     }
-    MAKING.release();
+    SCRATCH_HOLD.release();
 }
 
 /// `true` if there is one that can be used.

@@ -48,7 +48,7 @@ impl AnalysisInputs {
         output: Option<&Path>,
         diagnostics: &Diagnostics,
     ) -> Result<Option<AnalysisInputs>, CommandError> {
-        let inputs = inputs::collect(paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
+        let inputs = inputs::collect(paths, &DescriptorBudget::from_limit(), diagnostics);
         if output_identity(output).is_some_and(|output| inputs.has(output)) {
             return Err(CommandError::Usage(format!("the output ({}) is one of the inputs", output_name(output))));
         }

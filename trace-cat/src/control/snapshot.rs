@@ -28,7 +28,7 @@ pub fn copy(processes: &[ControlledProcess], directory: &Path, diagnostics: &Dia
     let name_error = |error| Error::new(directory.display().to_string(), error);
     make_empty(directory, "--snapshot").map_err(name_error)?;
     let files = processes.iter().filter_map(ControlledProcess::files).collect();
-    let inputs = inputs::collect_processes(files, &DescriptorBudget::half_of_the_limit(), diagnostics);
+    let inputs = inputs::collect_processes(files, &DescriptorBudget::from_limit(), diagnostics);
     for text in &inputs.texts {
         copy_text(text, directory).map_err(name_error)?;
     }

@@ -63,7 +63,7 @@ impl OpenSpans {
     ) -> bool {
         let is_left = |span: &OpenSpan| span.text == text && span.site == site;
         let Some(place) = self.spans.iter().rposition(is_left) else { return false };
-        self.leave_above(place + 1, (thread, time), |_| true, ended);
+        self.leave_above(place + 1, (thread, time), ended);
         self.end_at(place, thread, time, false, ended);
         true
     }
@@ -76,7 +76,7 @@ impl OpenSpans {
     }
 
     /// Gives each span a lane, because all are cut off at the same time: of two on one lane the outer one would have to come first.
-    pub fn part(&mut self) {
+    pub fn separate_lanes(&mut self) {
         (1..).zip(&mut self.spans).for_each(|(lane, span)| span.lane = lane);
     }
 
@@ -110,20 +110,13 @@ impl OpenSpans {
         let callers_site = self.spans[caller].site;
         let stays = |span: &OpenSpan| span.site == callers_site || span.site == site && span.text != text;
         let inlined = self.spans[caller + 1..].iter().take_while(|span| stays(span)).count();
-        self.leave_above(caller + 1 + inlined, (thread, time), |_| true, ended);
+        self.leave_above(caller + 1 + inlined, (thread, time), ended);
     }
 
     /// Leaves functions from a place on, without a record.
-    fn leave_above(
-        &mut self,
-        place: usize,
-        (thread, time): (u32, u64),
-        is_left: impl Fn(&OpenSpan) -> bool,
-        ended: &mut Vec<ProgramSpan>,
-    ) {
+    fn leave_above(&mut self, place: usize, (thread, time): (u32, u64), ended: &mut Vec<ProgramSpan>) {
         for above in (place..self.spans.len()).rev() {
-            let span = &self.spans[above];
-            if matches!(span.text, ProgramText::Function(..)) && is_left(span) {
+            if matches!(self.spans[above].text, ProgramText::Function(..)) {
                 self.end_at(above, thread, time, true, ended);
             }
         }

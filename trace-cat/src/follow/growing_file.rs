@@ -88,7 +88,7 @@ impl GrowingFile {
 
     /// Closes a file that has not been due for long, if it is reported when it is written again: directories keep the files of
     /// all processes that have ended. One that was written a moment ago may be removed together with its last records.
-    pub fn rest(&mut self) {
+    pub fn close_if_idle(&mut self) {
         self.idle_rounds = if self.is_due() { 0 } else { self.idle_rounds.saturating_add(1) };
         if self.idle_rounds == IDLE_ROUNDS_MAX
             && self.is_reported

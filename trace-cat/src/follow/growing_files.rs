@@ -169,7 +169,7 @@ impl GrowingFiles {
         self.next_quiet = if quiet.end < self.list.len() { quiet.end } else { 0 };
         for (index, entry) in self.list.iter_mut().enumerate() {
             let Some(file) = entry else { continue };
-            file.rest();
+            file.close_if_idle();
             let is_due = file.is_due() || quiet.contains(&index);
             let waited_for = room || behind.is_none_or(|behind| file.behind().is_some_and(|last| last <= behind));
             if is_due && !waited_for {

@@ -38,7 +38,6 @@ impl NewRingText {
     fn since(snapshot: RingSnapshot, known: Option<RingPosition>) -> NewRingText {
         let all = snapshot.all();
         let Some(known) = known else { return NewRingText { text: all, missed: false, continues: false } };
-        let wrapped = !all.older.is_empty() || snapshot.start > snapshot.end;
         if snapshot.wrap_count == known.wrap_count && snapshot.end >= known.end {
             // All text that is new is before the end.
             let text = SurvivingText { older: 0..0, newer: known.end..snapshot.end, truncated: false };
@@ -46,7 +45,7 @@ impl NewRingText {
         }
         if snapshot.wrap_count == known.wrap_count.wrapping_add(1) {
             let end = snapshot.wrap_position;
-            let from = if wrapped { snapshot.start.max(known.end).min(end) } else { end };
+            let from = if snapshot.has_wrapped() { snapshot.start.max(known.end).min(end) } else { end };
             let missed = from > known.end;
             let text = SurvivingText { older: from..end, newer: 0..snapshot.end, truncated: missed && from < end };
             return NewRingText { text, missed, continues: !missed };

@@ -61,7 +61,7 @@ impl<'a> Follower<'a> {
         } else {
             options.paths.clone()
         };
-        let descriptors = DescriptorBudget::half_of_the_limit();
+        let descriptors = DescriptorBudget::from_limit();
         let inputs = inputs::collect_if_any(&paths, &descriptors, diagnostics);
         let journal = options.printing.output.as_deref();
         let outputs =

@@ -19,7 +19,7 @@ use crate::support::diagnostics::{Diagnostics, reason};
 const OF_SHELL: &[u8] = b"|&;<>()$`\\\"' \t\n*?[#~=%";
 
 /// The most bytes that are written at once: as many as a pipe takes.
-const PIECE: usize = 1 << 16;
+const BLOCK_SIZE: usize = 1 << 16;
 
 /// The pipe to the pager; -1 if there is none.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
@@ -88,7 +88,7 @@ impl Pager {
     pub fn write(&mut self, chunk: &[u8]) -> io::Result<()> {
         let Some(input) = &mut self.input else { return Err(ErrorKind::BrokenPipe.into()) };
         // A write that a thread is in while another one gets the signal goes on.
-        chunk.chunks(PIECE).try_for_each(|piece| input.write_all(piece))
+        chunk.chunks(BLOCK_SIZE).try_for_each(|piece| input.write_all(piece))
     }
 }
 

@@ -42,7 +42,7 @@ impl DescriptorBudget {
 
     /// Half of the descriptors that the process may have, so that output, temporary files and directories always get one.
     /// Raises the soft limit to the hard one first: the soft limit protects programs that use `select`.
-    pub fn half_of_the_limit() -> DescriptorBudget {
+    pub fn from_limit() -> DescriptorBudget {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: getrlimit writes one rlimit to the place it is given.
         let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;

@@ -40,7 +40,7 @@ use sequential_stage::SequentialStage;
 pub fn print(options: Options, diagnostics: &Diagnostics) -> Result<(), CommandError> {
     let runs = runs::find_runs(&options.paths);
     let paths = selected_paths(&options, &runs, diagnostics)?;
-    let inputs = inputs::collect(&paths, &DescriptorBudget::half_of_the_limit(), diagnostics);
+    let inputs = inputs::collect(&paths, &DescriptorBudget::from_limit(), diagnostics);
     let path = options.printing.output.as_deref();
     let output_name = path.map_or("standard output".to_owned(), |path| path.display().to_string());
     if destination::output_identity(path).is_some_and(|output| inputs.has(output)) {

@@ -61,7 +61,7 @@ impl Occupancy {
     pub(super) fn advance(&mut self, now: u64, knowledge: Knowledge) {
         let passed = self.log.advance(now);
         if self.waits.is_empty() {
-            return self.rest();
+            return self.release_memory();
         }
         if let Some(passed) = passed {
             self.log.push(passed, self.occupant(knowledge));
@@ -72,7 +72,7 @@ impl Occupancy {
     }
 
     /// Gives back the memory of waits when nobody waits: of a hundred thousand objects few have waiters at a time.
-    fn rest(&mut self) {
+    fn release_memory(&mut self) {
         if self.given_up.is_empty() && self.waits.capacity() > 0 {
             self.waits = Vec::new();
             self.log.release();

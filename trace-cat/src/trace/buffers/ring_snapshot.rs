@@ -90,7 +90,7 @@ impl RingSnapshot {
     }
 
     /// Whether older records lie behind the newer ones.
-    fn has_wrapped(self) -> bool {
+    pub fn has_wrapped(self) -> bool {
         self.start > self.end
     }
 
