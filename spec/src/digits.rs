@@ -69,7 +69,7 @@ fn sixteen_hex_digits_portable(value: u64) -> [u8; 16] {
 }
 
 /// The lower-case hex digit of the low four bits of `value`.
-pub(crate) const fn hex_digit(value: u32) -> u8 {
+pub const fn hex_digit(value: u32) -> u8 {
     b"0123456789abcdef"[value as usize & 15]
 }
 

@@ -28,6 +28,7 @@ pub mod set;
 pub mod size;
 pub mod tables;
 
+pub use digits::hex_digit;
 pub use record::{Argument, Record, RecordError};
 pub use set::EventSet;
 pub use tables::{

@@ -22,7 +22,7 @@ const PANICS: [&str; 5] =
     ["panic_bounds_check", "panic_fmt", "panic_cannot_unwind", "panic_nounwind", "panic_nounwind_fmt"];
 
 /// Hooks that record nothing: these functions change what the library may do, what the clock shows, what code is where, or who has
-/// the memory.
+/// the memory. `libthreadt/build.rs` names them among its HELPERS, with what is called only; this list is what that is compared with.
 const WITHOUT_RECORD: [&str; 29] = [
     "__clone",
     "__libc_start_main",

@@ -13,10 +13,11 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use spec::hex_digit;
 use spec::info::escape;
 
 use super::build_id::{BUILD_ID_MAX, build_id};
-use super::info_file::{InfoWriter, hex_digit, hex_number, time_text};
+use super::info_file::{InfoWriter, hex_number, time_text};
 use super::met_code;
 use super::present_lines::PresentLines;
 use crate::clock;
@@ -333,7 +334,7 @@ impl<'a> MapsLine<'a> {
         let mut id = [0; BUILD_ID_MAX];
         match memory.and_then(|memory| build_id(memory, begin, &mut id)) {
             Some(length) => id.iter().take(length).for_each(|&byte| {
-                writer.raw(&[hex_digit(u64::from(byte >> 4)), hex_digit(u64::from(byte))]);
+                writer.raw(&[hex_digit(u32::from(byte >> 4)), hex_digit(u32::from(byte))]);
             }),
             None => writer.raw(b"-"),
         }

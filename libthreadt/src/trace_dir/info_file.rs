@@ -208,7 +208,7 @@ pub fn nonzero_hash(bytes: &[u8]) -> u64 {
 /// A number in hexadecimal digits, `0x1f`.
 pub fn hex_number(number: u64) -> impl Iterator<Item = u8> {
     let digits = (16 - number.leading_zeros() / 4).max(1);
-    b"0x".iter().copied().chain((0..digits).rev().map(move |place| hex_digit(number >> (4 * place))))
+    b"0x".iter().copied().chain((0..digits).rev().map(move |place| spec::hex_digit((number >> (4 * place)) as u32)))
 }
 
 /// A time in seconds, the separator, and nanoseconds with their leading zeros.
@@ -221,11 +221,6 @@ pub fn time_text(time: u64, separator: u8) -> impl Iterator<Item = u8> {
     let bytes = whole.iter().chain([&separator]).chain(fraction.get(1..).unwrap_or_default());
     let length = text.iter_mut().zip(bytes).map(|(place, &byte)| *place = byte).count();
     text.into_iter().take(length)
-}
-
-/// The last hexadecimal digit of `value`.
-pub fn hex_digit(value: u64) -> u8 {
-    b"0123456789abcdef"[(value & 15) as usize]
 }
 
 impl InfoWriter {

@@ -9,6 +9,7 @@ use rustix::process::geteuid;
 
 use super::new_files::NewFiles;
 use crate::options::{OutputFormat, RunChoice, RunOptions};
+use crate::support::counted::counted;
 use crate::support::diagnostics::Diagnostics;
 use crate::support::shell::quoted_path;
 use crate::trace::file_names::is_subdirectory;
@@ -19,18 +20,18 @@ pub fn report(options: &RunOptions, directory: &Path, runs: &RunChoice, new: &Ne
     let place = directory.display();
     let NewFiles { processes, files, bytes, lost, running, killed, hindered, by_purpose } = *new;
     if lost > 0 {
-        let what = if lost == 1 { "1 record was lost".to_owned() } else { format!("{lost} records were lost") };
+        let what = counted(lost, "record was lost", "records were lost");
         diagnostics.report_note(&place, format_args!("{what} (trace_lost)"));
     }
     if running > 0 {
-        let whose = count(running, "process still runs", "processes still run");
+        let whose = counted(running, "process still runs", "processes still run");
         diagnostics.report_note(&place, format_args!("{whose}; trace-cat reads the buffers"));
     }
     if processes == 0 {
         let why = if lost > 0 { "the records were lost".to_owned() } else { why_nothing(options, directory) };
         return diagnostics.report_note(place, format_args!("nothing was recorded: {why}"));
     }
-    let [processes, files] = [count(processes, "process", "processes"), count(files, "file", "files")];
+    let [processes, files] = [counted(processes, "process", "processes"), counted(files, "file", "files")];
     let earlier = if runs.run_numbers.is_empty() { "" } else { "; an earlier trace is there too" };
     let size = DecimalBytes(bytes);
     diagnostics.report_note(&place, format_args!("{processes}, {files}, {size} of records{earlier}"));
@@ -39,7 +40,7 @@ pub fn report(options: &RunOptions, directory: &Path, runs: &RunChoice, new: &Ne
         (hindered, "process that could not write them", "processes that could not write them"),
     ] {
         if number > 0 {
-            let whose = count(number, one, more);
+            let whose = counted(number, one, more);
             diagnostics
                 .report_note(&place, format_args!("some records are in the buffers of {whose}; trace-cat reads them"));
         }
@@ -128,20 +129,4 @@ fn has_directory_of_user(directory: &Path) -> bool {
     let mut entries = directory.read_dir().into_iter().flatten().flatten();
     let is_of_user = |name: &OsStr| is_subdirectory(name.as_ref()) && name.as_encoded_bytes().starts_with(b"u");
     entries.any(|entry| is_of_user(&entry.file_name()))
-}
-
-fn count<Number: PartialEq + From<u8> + std::fmt::Display>(number: Number, one: &str, more: &str) -> String {
-    let noun = if number == Number::from(1) { one } else { more };
-    format!("{number} {noun}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_have_their_noun() {
-        assert_eq!(count(1usize, "file", "files"), "1 file");
-        assert_eq!(count(0u64, "file", "files"), "0 files");
-    }
 }

@@ -12,6 +12,7 @@ use std::time::UNIX_EPOCH;
 use spec::buffer::{Owner, PAGE};
 
 use super::process_info::{ProcessInfo, processes_in_directory};
+use crate::support::counted::counted;
 use crate::support::local_time::DateTime;
 use crate::trace::buffers::record_span::{self, RecordSpan};
 use crate::trace::buffers::slots::{has_slot_in_use, is_blank, is_left_blank, read_up_to};
@@ -41,11 +42,10 @@ impl ProgramRun {
 /// A line for each run, with the number that `--run` takes.
 pub fn run_lines(runs: &[ProgramRun]) -> String {
     let line = |(index, run): (usize, &ProgramRun)| {
-        let (processes, from) = (run.processes.len(), DateTime(run.start));
-        let noun = if processes == 1 { "process" } else { "processes" };
+        let (processes, from) = (counted(run.processes.len(), "process", "processes"), DateTime(run.start));
         let renamed = if run.processes.iter().any(ProcessInfo::is_renamed) { ", renamed (old.*)" } else { "" };
         let command = run.processes.iter().min_by_key(|process| process.start).map_or("", |first| &first.command);
-        let line = format!("  --run {}  from {from} on, {processes} {noun}{renamed}  {command}", index + 1);
+        let line = format!("  --run {}  from {from} on, {processes}{renamed}  {command}", index + 1);
         format!("{}\n", line.trim_end())
     };
     runs.iter().enumerate().map(line).collect()

@@ -1,6 +1,7 @@
 //! What every layer uses: diagnostics, progress, errors, threads, temporary files, durations, local time,
-//! the monotonic clock, words of commands, text of others, directories of outputs.
+//! the monotonic clock, words of commands, text of others, counts, directories of outputs.
 
+pub mod counted;
 pub mod diagnostics;
 pub mod duration;
 pub mod error;

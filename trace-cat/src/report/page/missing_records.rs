@@ -9,6 +9,7 @@ use super::tables::thread_label;
 use super::view::ReportView;
 use crate::report::contention::{BlockedThread, ChainEnd};
 use crate::report::trace_names::event_name;
+use crate::support::counted::counted;
 
 pub const NO_INFO: &str = "what was recorded is not known: the trinfo files are not beside the records";
 const OWN_MEMORY: &str = "its buffers were in its own memory, which nobody else can read";
@@ -168,15 +169,13 @@ fn threads_are(count: usize) -> String {
 
 /// `1 thread waits`, `2 threads wait`.
 pub fn waiting_threads(count: usize) -> String {
-    if count == 1 { "1 thread waits".to_owned() } else { format!("{count} threads wait") }
+    counted(count, "thread waits", "threads wait")
 }
 
 /// `1 thread runs a routine of pthread_once or waits for one`.
 pub fn waiting_for_routines(count: usize) -> String {
-    match count {
-        1 => "1 thread runs a routine of pthread_once or waits for one".to_owned(),
-        _ => format!("{count} threads run a routine of pthread_once or wait for one"),
-    }
+    let one = "thread runs a routine of pthread_once or waits for one";
+    counted(count, one, "threads run a routine of pthread_once or wait for one")
 }
 
 /// `process 7`, `processes 7, 8`, `processes 7, 8 and 24 more`.

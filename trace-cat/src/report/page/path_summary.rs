@@ -10,6 +10,7 @@ use super::tables::{SHARE_MIN, percent, thread_label};
 use super::view::ReportView;
 use crate::report::contention::ObjectKind;
 use crate::report::critical_path::{CriticalPath, HoldShare};
+use crate::support::counted::counted;
 use crate::support::duration::duration_text;
 
 /// How many processes, objects, places and threads the paragraph names.
@@ -163,14 +164,14 @@ fn append_path(view: &ReportView, path: &CriticalPath, top: usize, text: &mut St
     let shown = objects.iter().flatten().filter(|(_, object)| is_shown(object));
     for (row, object) in shown.take(OBJECTS_MAX.min(top)) {
         *text += &format!("  {:>7}  holding {}\n", share(object.time), row.label(view));
-        let times = if object.holds == 1 { "time" } else { "times" };
+        let times = counted(object.holds, "time", "times");
         // How long such a lock was held while nobody waited is not known.
         let is_partial = row.objects.iter().any(|index| view.object(*index).kind == ObjectKind::Futex);
         let gain = match is_partial {
             true => " while others waited; what shorter holds can gain is not known".to_owned(),
             false => format!(": shorter holds can gain at most {}", share(object.time)),
         };
-        *text += &format!("           {} {times}{gain}\n", object.holds);
+        *text += &format!("           {times}{gain}\n");
         for PlaceOnPath { place, time, .. } in
             places_on(view, &object.sites, NAMED_SITES_MAX).into_iter().take(PLACES_MAX)
         {

@@ -9,6 +9,7 @@ use super::tables::{self, percent};
 use super::view::ReportView;
 use crate::options::ReportTable;
 use crate::report::contention::ImageEnd;
+use crate::support::counted::counted;
 use crate::support::duration::duration_text;
 use crate::support::local_time::DateTime;
 
@@ -84,8 +85,8 @@ fn recorded(view: &ReportView, text: &mut String) {
     };
     let (processes, threads) = (analysis.processes.len(), analysis.threads.len());
     *text += &format!("recorded    from {} on, {}\n", DateTime(start), duration_text(end - start));
-    let word = if records == 1 { "record" } else { "records" };
-    *text += &format!("            {records} {word}, programs {processes}, threads {threads}\n");
+    let records = counted(records, "record", "records");
+    *text += &format!("            {records}, programs {processes}, threads {threads}\n");
     if analysis.selection.has_times() {
         let [since, until] = [analysis.selection.times.start, analysis.selection.times.end]
             .map(|time| duration_text(time.clamp(start, end) - start));
