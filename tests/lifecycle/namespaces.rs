@@ -44,6 +44,21 @@ fn nothing_is_said_of_files_in_a_new_user_namespace() {
     assert_eq!((super::pairs(&trace, 1), trace.of("thr_join").len()), (4, 2));
 }
 
+/// The first process of a namespace makes one by vfork in a namespace within, where that is the first, too.
+#[test]
+fn a_vfork_child_with_the_same_id_is_not_its_parent() {
+    let test = TestDirectory::new("same-id");
+    let Some(run) = contained(&test, &Program::c("lifecycle/vfork_as_first.c")) else { return };
+    let output = run.run();
+    if !output.is_permitted("to make a PID namespace") {
+        return;
+    }
+    output.exited(7);
+    let trace = super::clean(&test);
+    assert_eq!((super::pairs(&trace, 1), trace.of("proc_exit").len()), (20, 1));
+    assert!(trace.records.last().unwrap().is("proc_exit"));
+}
+
 #[test]
 fn three_containers_with_the_same_process_id() {
     let test = TestDirectory::new("again");

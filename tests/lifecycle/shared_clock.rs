@@ -231,6 +231,26 @@ fn processes_of_different_time_namespaces_are_in_order() {
     }
 }
 
+/// Recording has stopped in a namespace whose clock is ahead: the time when it did has not come in the other one, which must neither
+/// record again nor wait for it.
+#[test]
+fn recording_stays_stopped_in_another_time_namespace() {
+    let test = TestDirectory::new("stopped-ahead");
+    let run = test.traced(Program::c("lifecycle/namespace_and_back.c")).arg("20000");
+    let output = run.env("THR_TRACE_EVENTS", "mutex").env("THR_TRACE_MAX", "300K").noise_expected().run();
+    if !output.is_permitted("to make a time namespace") {
+        return;
+    }
+    output.exited(DONE);
+    let trace = test.merged();
+    let (last, kept) = trace.records.split_last().unwrap();
+    assert!(last.is("trace_lost"), "{}", last.line);
+    let lost = last.fields.arguments[0].bits() as usize;
+    // A pair has three records.
+    assert!(kept.iter().all(|record| !record.is("trace_lost")));
+    assert_eq!(kept.len() + lost, 2 * 20_000 * 3, "{lost} lost");
+}
+
 /// No hook notices an inlined system call, but the next regular check of the clock does. The records that were made before
 /// that check have times that are a day off.
 #[test]

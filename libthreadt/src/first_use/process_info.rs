@@ -78,7 +78,7 @@ pub fn write_libraries() -> bool {
 #[cold]
 pub fn describe_code(address: u64, time: u64) {
     let has_files = PROCESS.files.is_done() && PROCESS.final_flush_begun.load(Relaxed) == 0;
-    if has_files && !executable_maps::is_met(address, time) && !process_state::is_vfork_child() && may_write() {
+    if has_files && !executable_maps::is_met(address, time) && may_write() {
         info_file::append(|writer| executable_maps::write_met(writer, address, time));
     }
 }
@@ -96,9 +96,10 @@ pub fn write_at_flush() {
     }
 }
 
-/// A trinfo that is made while the program changes its user would be the former user's.
+/// A trinfo that is made while the program changes its user would be the former user's. Threads of its parent do not know a vfork child
+/// as one that is writing.
 pub(super) fn may_write() -> bool {
-    PROCESS.changing_user.load(Relaxed) == 0 && process_state::sandboxed().is_none()
+    PROCESS.changing_user.load(Relaxed) == 0 && process_state::sandboxed().is_none() && !process_state::is_vfork_child()
 }
 
 /// Lets [`write_at_flush`] do nothing from now on: when it does something depends on the time.

@@ -2,11 +2,12 @@
 //!
 //! There is one static for each, named like the C function. All are looked up at the start, or by an earlier hook.
 
-use core::ffi::{CStr, c_int};
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
 
 use super::absent_functions::is_relocated;
 use crate::sys::diagnostics::{Warning, warn};
+use crate::sys::errno::set_errno;
 use crate::sys::{elf, own_relocations};
 
 /// One function of the next library that defines it.
@@ -105,8 +106,7 @@ extern "C" fn missing() -> isize {
 /// Takes the place of a function that reports its error by errno.
 extern "C" fn missing_with_errno() -> isize {
     missing();
-    // SAFETY: libc's own errno of this thread.
-    unsafe { *libc::__errno_location() = libc::ENOSYS as c_int };
+    set_errno(libc::ENOSYS);
     -1
 }
 

@@ -7,12 +7,12 @@ use core::ffi::c_int;
 
 use spec::id;
 
-use super::result::errno;
 use crate::config::detail;
 use crate::first_use::is_recording;
 use crate::glibc::object_words::Ptr;
 use crate::process_state::is_vfork_child;
 use crate::recorder::records;
+use crate::sys::errno::errno;
 use crate::sys::stack_alignment::call_aligned;
 use crate::{clock, lifecycle, recorder};
 

@@ -5,12 +5,12 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use spec::id;
 
-use super::result::errno;
 use crate::config::detail;
 use crate::first_use::{KnownToParent, Origin, after_fork_in_child, records_nothing};
 use crate::lifecycle::{self, Daemon};
 use crate::process_state::PROCESS;
 use crate::recorder::records;
+use crate::sys::errno::errno;
 use crate::sys::noted_forks;
 use crate::{clock, recorder};
 

@@ -8,11 +8,11 @@ use core::ptr::with_exposed_provenance;
 
 use spec::{EventId, RecordKind, id};
 
-use super::result::errno;
 use crate::config::detail;
 use crate::glibc::call_arguments::given_limit_ns;
 use crate::process_state::Switch;
 use crate::recorder::switch;
+use crate::sys::errno::errno;
 use crate::sys::read_pair;
 use crate::{clock, recorder};
 

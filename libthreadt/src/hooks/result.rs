@@ -3,20 +3,7 @@
 use core::ffi::c_int;
 
 use crate::glibc::object_words::Ptr;
-
-pub fn errno() -> c_int {
-    // SAFETY: libc's own errno of this thread.
-    unsafe { *libc::__errno_location() }
-}
-
-/// Calls a function, after which errno is as it was before.
-pub fn keeping_errno<T>(call: impl FnOnce() -> T) -> T {
-    let before = errno();
-    let result = call();
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = before };
-    result
-}
+use crate::sys::errno::errno;
 
 pub trait CallResult: Copy {
     /// The column `rval`: 0 or an errno value; for functions that return something else, that.

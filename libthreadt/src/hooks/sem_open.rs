@@ -4,10 +4,10 @@ use core::ffi::{c_int, c_uint};
 
 use spec::id;
 
-use super::result::errno;
 use crate::glibc::next_functions;
 use crate::glibc::object_words::Ptr;
 use crate::recorder::records;
+use crate::sys::errno::errno;
 use crate::{clock, recorder};
 
 hook! {

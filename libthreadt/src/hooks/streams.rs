@@ -8,8 +8,8 @@ use core::ffi::{c_char, c_int, c_long, c_void};
 
 use crate::first_use::records_nothing;
 use crate::glibc::next_functions::{self, NextFunction};
-use crate::hooks::result::keeping_errno;
 use crate::lifecycle::{change_within, reopen_within};
+use crate::sys::errno::keeping_errno;
 
 /// The number of a file's descriptor; -1 if it has none, or if `closer`, which is about to be called, is not libc's: then the stream may be
 /// of another kind than libc's.

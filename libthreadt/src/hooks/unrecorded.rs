@@ -15,12 +15,12 @@ use crate::clock;
 use crate::first_use::records_nothing;
 use crate::glibc::call_arguments::name_word;
 use crate::glibc::next_functions;
-use crate::hooks::result::errno;
 use crate::lifecycle::{
     Restriction, change_file_size_limit, close_descriptor, close_descriptors_from, leave_descriptor_table,
     replace_descriptor, restrict,
 };
 use crate::recorder::{self, records};
+use crate::sys::errno::errno;
 use crate::sys::{self, user_dispatch};
 use crate::trace_dir::command_line;
 
@@ -28,9 +28,12 @@ use crate::trace_dir::command_line;
 pub fn restriction_by_prctl(option: c_int, [value, more, length, selector]: [u64; 4]) -> Option<Restriction> {
     const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
     const PR_SYS_DISPATCH_OFF: u64 = 0;
+    // Not the calls from outside the range are handed over, but those from within it.
+    const PR_SYS_DISPATCH_INCLUSIVE_ON: u64 = 2;
+    let is_handed_over = || user_dispatch::has_library(more, length) == (value == PR_SYS_DISPATCH_INCLUSIVE_ON);
     match option {
         PR_SET_SYSCALL_USER_DISPATCH if value == PR_SYS_DISPATCH_OFF => Some(Restriction::NotDispatched),
-        PR_SET_SYSCALL_USER_DISPATCH if !user_dispatch::is_exempt(more, length) => {
+        PR_SET_SYSCALL_USER_DISPATCH if is_handed_over() => {
             Some(Restriction::Dispatched(with_exposed_provenance_mut(selector as usize)))
         }
         libc::PR_SET_TSC if value as c_int == libc::PR_TSC_SIGSEGV => Some(Restriction::Counter),

@@ -7,7 +7,7 @@
 use core::ffi::{c_int, c_long};
 
 use crate::lifecycle::{NewUser, change_user, prepare_for_departure};
-use crate::sys::user_id;
+use crate::sys::{user_id, user_ids};
 
 /// The ID that a call sets; `None` for -1, which leaves it as it is.
 fn given(id: u32) -> Option<u32> {
@@ -19,10 +19,18 @@ fn by_setuid(id: u32) -> NewUser {
     if user_id() == 0 { [given(id); 3] } else { [None, given(id), None] }
 }
 
-/// `setreuid` sets the saved ID with the real one, or with an effective one that differs from it, to the new effective one.
-fn by_setreuid(real: u32, effective: u32) -> NewUser {
-    let saved = if given(real).is_some() { effective } else { u32::MAX };
-    [given(real), given(effective), given(saved)]
+/// `setreuid` sets the saved ID to the new effective one, if it sets the real ID, or the effective one to another than the real ID was
+/// (`__sys_setreuid` in kernel/sys.c).
+fn by_setreuid(real: u32, effective: u32, [real_before, effective_before, _]: [u32; 3]) -> NewUser {
+    let is_saved = given(real).is_some() || given(effective).is_some_and(|effective| effective != real_before);
+    let saved = given(effective).unwrap_or(effective_before);
+    [given(real), given(effective), is_saved.then_some(saved)]
+}
+
+/// What `setreuid` sets now.
+fn by_setreuid_now(real: u32, effective: u32) -> NewUser {
+    // If they are not known, nothing is prepared.
+    by_setreuid(real, effective, user_ids().unwrap_or([u32::MAX; 3]))
 }
 
 /// What the system call `number` sets, by which only the calling thread becomes another user; `None` for any other call.
@@ -30,7 +38,7 @@ pub fn new_user_by_system_call(number: c_long, arguments: [u64; 3]) -> Option<Ne
     let [a, b, c] = arguments.map(|argument| argument as u32);
     match number {
         libc::SYS_setuid => Some(by_setuid(a)),
-        libc::SYS_setreuid => Some(by_setreuid(a, b)),
+        libc::SYS_setreuid => Some(by_setreuid_now(a, b)),
         libc::SYS_setresuid => Some([a, b, c].map(given)),
         _ => None,
     }
@@ -59,7 +67,7 @@ hook! {
     fn setreuid(real: u32, effective: u32; _caller) -> c_int {
         // SAFETY: as above.
         let call_next = || unsafe { call_next!(setreuid(real: u32, effective: u32) -> c_int) };
-        change_user(by_setreuid(real, effective), || call_next().into()) as c_int
+        change_user(by_setreuid_now(real, effective), || call_next().into()) as c_int
     }
 }
 
@@ -91,7 +99,17 @@ mod tests {
         let all = u64::from(u32::MAX);
         assert_eq!(set(libc::SYS_setresuid, [1, all, 3]), Some([Some(1), None, Some(3)]));
         assert_eq!(set(libc::SYS_setreuid, [1, 2, 0]), Some([Some(1), Some(2), Some(2)]));
-        assert_eq!(set(libc::SYS_setreuid, [all, 2, 0]), Some([None, Some(2), None]));
         assert_eq!(set(libc::SYS_getuid, [1, 2, 3]), None);
+    }
+
+    #[test]
+    fn setreuid_saves_what_may_not_be_the_real_user() {
+        let none = u32::MAX;
+        let before = [500, 0, 0];
+        assert_eq!(by_setreuid(none, 1000, before), [None, Some(1000), Some(1000)]);
+        assert_eq!(by_setreuid(none, 500, before), [None, Some(500), None]);
+        assert_eq!(by_setreuid(7, none, before), [Some(7), None, Some(0)]);
+        assert_eq!(by_setreuid(7, 8, before), [Some(7), Some(8), Some(8)]);
+        assert_eq!(by_setreuid(none, none, before), [None; 3]);
     }
 }

@@ -14,6 +14,7 @@ use spec::id;
 use super::fork::{put_entry_record, put_return_record};
 use crate::glibc::next_functions;
 use crate::recorder::records;
+use crate::sys::errno::set_errno;
 use crate::sys::stack_alignment::call_aligned;
 
 /// The column `kind`.
@@ -66,8 +67,7 @@ unsafe extern "C-unwind" fn before_call(caller: u64) -> *const () {
 /// Writes the return record, and returns what `vfork` returns.
 unsafe extern "C-unwind" fn after_call_in_parent(result: isize) -> c_int {
     let child = if result < 0 {
-        // SAFETY: libc's own errno of this thread.
-        unsafe { *libc::__errno_location() = -result as c_int };
+        set_errno(-result as c_int);
         -1
     } else {
         result as c_int

@@ -32,7 +32,7 @@ pub fn flush_all_slots() -> bool {
     storage::set_write_through(true);
     // ORDERING: every thread passes the barrier between this thread's stores to the flush thresholds and its loads of
     // `in_progress`.
-    let _ = sys::barrier();
+    sys::barrier();
     let steps = PATIENCE.load(Relaxed);
     let (mut complete, mut patience) = (true, steps);
     // Stale slots are left as they are: this process may no longer write to their files.
@@ -54,7 +54,7 @@ pub fn flush_stale_slots() -> bool {
         }
     });
     // ORDERING: as in `flush_all_slots`. Later records find the threshold, and go to another slot.
-    let _ = sys::barrier();
+    sys::barrier();
     let (mut complete, mut patience) = (true, PATIENCE_STEPS);
     for_each_slot(|slot| {
         if slot.is_stale() {

@@ -17,12 +17,13 @@ mod interleaving_tests;
 #[cfg(test)]
 mod left_records_tests;
 
+pub use crate::process_state::note_renumbering;
 pub use crate::storage::RunsAfter;
 pub use daemon::{Daemon, daemon};
 pub use exec::exec;
 pub use final_flush::finish;
 pub use libraries::{after_close, before_close, note_recorded_code};
-pub use namespace::{change_namespace, note_renumbering};
+pub use namespace::change_namespace;
 pub use open_files::{
     change_file_size_limit, change_within, close_descriptor, close_descriptors_from, leave_descriptor_table,
     reopen_within, replace_descriptor,

@@ -4,7 +4,7 @@ use core::ffi::c_long;
 
 use crate::clock;
 use crate::process_state::{is_initialised, is_vfork_child};
-use crate::trace_dir::{follow_time_namespace, sandbox_spares};
+use crate::trace_dir::follow_time_namespace;
 
 /// Moves this process to other namespaces by `call_next`, which returns 0 if it does. In another time namespace
 /// `CLOCK_MONOTONIC` shows another time; the kernel lets only a process with a single thread move there.
@@ -16,10 +16,4 @@ pub fn change_namespace(call_next: impl FnOnce() -> c_long) -> c_long {
         follow_time_namespace();
     }
     result
-}
-
-/// Notes that children of this process may be in another PID namespace from now on, where they do not know by which ID they are
-/// recorded.
-pub fn note_renumbering() {
-    sandbox_spares::note_renumbering();
 }

@@ -5,6 +5,7 @@ use core::ffi::{c_int, c_long};
 
 use crate::first_use::is_recording;
 use crate::process_state::{is_initialised, is_vfork_child};
+use crate::sys::errno::{errno, set_errno};
 use crate::sys::host_numbers::{self, Numbers, are_held, may_be_ours, wait_for_files_at, while_held, with_numbers};
 use crate::sys::standard_numbers::{is_placeholder, is_standard, note_closing};
 use crate::sys::{
@@ -151,8 +152,14 @@ fn change_descriptors(
     call_next: impl Fn() -> c_long,
     is_busy: impl Fn(&c_long) -> bool,
 ) -> c_long {
+    // A repetition that succeeds leaves errno as the first call would have.
+    let before = errno();
+    let call_again = || {
+        set_errno(before);
+        call_next()
+    };
     match numbers.filter(|_| may_concern()) {
-        Some(numbers) => with_numbers(numbers, thread_id(), call_next, is_busy),
+        Some(numbers) => with_numbers(numbers, thread_id(), call_again, is_busy),
         None => call_next(),
     }
 }

@@ -7,7 +7,7 @@
 use core::mem::offset_of;
 use core::ops::Range;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 
 use spec::EventId;
 use spec::tables::EVENTS;
@@ -298,7 +298,7 @@ pub fn owns_memory() -> bool {
         // The page of the process that was initialised last has an owner, so that its children's is their own.
         0 if parent_id() == INHERITED.last_pid.load(Relaxed) => true,
         // Another owner's PID may be what a forked child has stored when it returned into its parent's work.
-        owner => owner != 0 && owner == process_id() || !shares_memory(),
+        owner => owner != 0 && is_this_process(owner) || !shares_memory(),
     }
 }
 
@@ -308,8 +308,25 @@ pub fn is_vfork_child() -> bool {
     match PROCESS.owner.load(Relaxed) {
         0 => !owns_memory(),
         // 0 where a filter forbids the question: then this process itself has installed it.
-        owner => ![0, owner].contains(&process_id()),
+        owner => process_id() != 0 && !is_this_process(owner),
     }
+}
+
+/// Children of this process, or of one that it was forked from, may be in another PID namespace.
+static MAY_RENUMBER: AtomicBool = AtomicBool::new(false);
+
+/// Notes that children of this process may be in another PID namespace from now on, where they may have the same IDs as processes here.
+pub fn note_renumbering() {
+    MAY_RENUMBER.store(true, Relaxed);
+}
+
+pub fn may_renumber() -> bool {
+    MAY_RENUMBER.load(Relaxed)
+}
+
+/// Whether the caller is the process with the ID `owner`, by its own: not a vfork child in a namespace where that has the same.
+fn is_this_process(owner: u32) -> bool {
+    owner == process_id() && !(may_renumber() && shares_memory())
 }
 
 pub fn writes_through() -> bool {

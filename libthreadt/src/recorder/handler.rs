@@ -22,6 +22,7 @@ use crate::process_state::{self, PROCESS};
 use crate::storage::kept_records::{Kept, move_first, read_next};
 use crate::storage::thread_local;
 use crate::sys::diagnostics::{Warning, warn};
+use crate::sys::errno::keeping_errno;
 use crate::sys::{Once, SetOnce, preloaded, thread_id, thread_word};
 
 /// The version of what handlers and this library expect of each other, as in `threadt.h`.
@@ -236,12 +237,7 @@ fn handle_of(lwp: u32, tid: u64, time: u64, line: &UntimedRecord) {
 
 /// Lets the handler do something, whose own calls are not recorded, and whose errno does not reach the host.
 fn call<R>(what: impl FnOnce() -> R) -> R {
-    // SAFETY: always a valid place.
-    let errno = unsafe { *libc::__errno_location() };
-    let result = handler_call::note_call(what);
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
-    result
+    keeping_errno(|| handler_call::note_call(what))
 }
 
 /// In the constructor: a handler that cannot be used is reported before the program begins.

@@ -204,6 +204,8 @@ pub fn end_left_write_through() {
             || stop_time::stopped().is_some()
             || PROCESS.final_flush_begun.load(Relaxed) != 0
             || !process_state::writes_through()
+            // Threads of its parent would take what a vfork child has for left: it is none of theirs.
+            || process_state::is_vfork_child()
     };
     // An exec has the right to flush as long as it wants this.
     if !is_wanted() && PROCESS.flushing.take() {

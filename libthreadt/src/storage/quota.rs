@@ -12,7 +12,7 @@ use spec::size::SizeLimit;
 use super::stop_time;
 use crate::clock;
 use crate::config::CONFIG;
-use crate::process_state::PROCESS;
+use crate::process_state::{self, PROCESS};
 use crate::sys::diagnostics::{Warning, errno_text, warn};
 use crate::sys::{Errno, Fd, Result, SetOnce, file_size};
 use crate::trace_dir::directory_count::DirectoryCount;
@@ -107,9 +107,10 @@ pub fn check_directory() {
 static DIRECTORY_COUNT: SetOnce<DirectoryCount> = SetOnce::new(DirectoryCount::new());
 
 /// The bytes that all processes of the directory have written, this one's included. If another thread is counting, it or the
-/// next write brings the count up to date; if the count cannot be had, this process counts alone.
+/// next write brings the count up to date, as in a vfork child, which other threads would not know as one that counts; if the count cannot
+/// be had, this process counts alone.
 fn count_in_directory() -> u64 {
-    if !PROCESS.counting.take() {
+    if process_state::is_vfork_child() || !PROCESS.counting.take() {
         return 0;
     }
     let written = PROCESS.written.load(Relaxed);

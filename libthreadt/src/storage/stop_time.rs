@@ -18,7 +18,11 @@ use crate::sys::{self, Errno, observable_step};
 const AHEAD_NS: u64 = 100_000;
 const AHEAD_MAX_NS: u64 = 20_000_000;
 
-/// A proposed or settled time: a reading of the clock whose low bits are replaced by the cause and whether it is settled.
+/// How often a thread waits for the stop time, up to `AHEAD_MAX_NS` each time: a clock that has gone back must not keep it for long.
+const WAITS_MAX: u32 = 50;
+
+/// A proposed or settled time, nanoseconds since the Epoch (the process may move to a time namespace with another clock), whose low bits are
+/// replaced by the cause and whether it is settled.
 #[derive(Clone, Copy)]
 struct StopTime(u64);
 
@@ -39,7 +43,7 @@ impl StopTime {
         StopTime(time & !LOW_BITS | (cause.0 as u64) << CAUSE_AT & LOW_BITS)
     }
 
-    /// The last time that is kept, a reading of the clock.
+    /// The last time that is kept, nanoseconds since the Epoch.
     fn time(self) -> u64 {
         self.0 | LOW_BITS
     }
@@ -53,11 +57,16 @@ impl StopTime {
     }
 }
 
+/// The time now, as records have it.
+fn now() -> u64 {
+    clock::since_epoch(clock::now_fenced())
+}
+
 /// Proposes a time, unless there is one: recording stops because of `cause`. The caller settles it by [`settle`] before
 /// it makes the next record.
 pub fn propose(cause: Errno) {
     observable_step();
-    let proposed = StopTime::new(clock::now_fenced() + AHEAD_NS, cause);
+    let proposed = StopTime::new(now() + AHEAD_NS, cause);
     let _ = PROCESS.stop_time.compare_exchange(0, proposed.0, AcqRel, Acquire);
 }
 
@@ -69,9 +78,9 @@ pub fn settle() {
         // ORDERING: a thread that took no notice of the proposal, because it had read the stop time or its flush
         // threshold before, passes the barrier after that, and has stamped its record before. So the stamp is not later
         // than the clock is after the barrier.
-        let _ = sys::barrier();
+        sys::barrier();
         observable_step();
-        let now = clock::now_fenced();
+        let now = now();
         let next = match now <= proposed.time() {
             true => StopTime(proposed.0 | SETTLED),
             false => StopTime::new(now + ahead, proposed.cause()),
@@ -87,7 +96,7 @@ pub fn settle() {
 
 fn report(cause: Errno) {
     let reason: &[u8] = match cause.0 {
-        libc::ENOSPC => b"the file system of the trace has less than 5 % or 1 GiB free",
+        libc::ENOSPC => b"the file system of the trace has less than 1 GiB free, or 5 % if that is less",
         _ => b"the trace has reached THR_TRACE_MAX",
     };
     warn(Warning::Stopped, &[reason, b"; recording stops"]);
@@ -102,7 +111,7 @@ pub fn stopped() -> Option<Errno> {
 pub fn refusal(time: u64) -> Option<Errno> {
     loop {
         observable_step();
-        let stop = StopTime::current().filter(|stop| time > clock::since_epoch(stop.time()))?;
+        let stop = StopTime::current().filter(|stop| time > stop.time())?;
         if stop.is_settled() {
             return Some(stop.cause());
         }
@@ -112,10 +121,11 @@ pub fn refusal(time: u64) -> Option<Errno> {
 
 /// Waits until the stop time has passed, so that this thread makes no further record for which there has to be room.
 pub fn outlast() {
-    while let Some(stop) = StopTime::current() {
-        let now = clock::now_fenced();
+    for _ in 0..WAITS_MAX {
+        let Some(stop) = StopTime::current() else { return };
+        let now = now();
         if now <= stop.time() {
-            sys::sleep((stop.time() - now + 1) as i64);
+            sys::sleep((stop.time() - now + 1).min(AHEAD_MAX_NS) as i64);
         } else if stop.is_settled() {
             return;
         } else {

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::hold::Holder;
 use super::open_files::{is_ours, may_be_open};
-use super::process::{process_id, thread_exists};
+use super::process::marker_exists;
 use super::standard_numbers::is_standard;
 use super::time::{sleep, time_used_by};
 
@@ -249,7 +249,7 @@ impl Announcements {
     #[cold]
     fn pass_over_left(&self, lwp: u32) {
         for (announcement, word) in self.of_others(lwp) {
-            if !thread_exists(process_id(), announcer_of(word)) {
+            if !marker_exists(announcer_of(word)) {
                 // Before somebody else announces something here.
                 announcement.began.store(u64::MAX, SeqCst);
                 let _ = announcement.word.compare_exchange(word, 0, SeqCst, SeqCst);

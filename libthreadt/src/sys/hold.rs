@@ -4,7 +4,7 @@ use core::ops::Range;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use super::process::{process_id, thread_exists, thread_id};
+use super::process::{marker_exists, thread_id};
 use super::stack::{is_interrupted_at, is_span_abandoned, stack_pointer};
 
 /// A right that one thread has at a time; all zero if none has it.
@@ -73,7 +73,7 @@ impl Holder {
 
     /// Whether the holder was certainly left by a jump, or has gone. The caller is the thread `me`, at `here`.
     pub fn is_abandoned(self, me: u32, here: usize) -> bool {
-        if self.lwp() == me { is_span_abandoned(&self.span(), here) } else { !thread_exists(process_id(), self.lwp()) }
+        if self.lwp() == me { is_span_abandoned(&self.span(), here) } else { !marker_exists(self.lwp()) }
     }
 }
 

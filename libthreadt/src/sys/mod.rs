@@ -6,6 +6,7 @@ mod descriptor;
 pub mod descriptor_table;
 pub mod diagnostics;
 pub mod elf;
+pub mod errno;
 mod fd;
 mod fd_number;
 mod file_notes;

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use super::hold::Holder;
 use super::judgements::end_judgements;
 use super::left_files::close_abandoned;
-use super::process::{process_id, thread_exists, thread_id};
+use super::process::{marker_exists, thread_id};
 use super::stack::stack_pointer;
 use super::thread_progress::{Pace, Progress, asleep_since_noted};
 use super::time::{wait, wake_all};
@@ -224,7 +224,7 @@ impl Once {
         match (patience.map(|_| progress.observe(holder.lwp())), patience) {
             (Some(Pace::Computes), _) | (Some(Pace::Stopped), Some(0)) => Other::IsElsewhere,
             (Some(Pace::Stopped), _) => Other::Sleeps,
-            _ if thread_exists(process_id(), holder.lwp()) => Other::GoesOn,
+            _ if marker_exists(holder.lwp()) => Other::GoesOn,
             _ => Other::HasGone,
         }
     }

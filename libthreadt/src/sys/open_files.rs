@@ -20,7 +20,7 @@ use super::file_notes::{
 };
 use super::hold::Holder;
 use super::opened_before::{greatest_number, has_opened, used_numbers};
-use super::process::{process_id, thread_exists};
+use super::process::marker_exists;
 use super::time::sleep;
 
 /// What all files of this library are opened with.
@@ -102,7 +102,7 @@ impl Note {
     fn close_orphans(&self, numbers: impl Iterator<Item = c_int>, is_left: &dyn Fn(Holder) -> bool) -> bool {
         // A number that another thread is about to note looks like an orphan. If nothing that may be this file has been opened between two
         // looks at the notes, and nothing is being opened, it is one; and until it is closed nobody else can get it.
-        let is_over = |holder: Holder| is_left(holder) || !thread_exists(process_id(), holder.lwp());
+        let is_over = |holder: Holder| is_left(holder) || !marker_exists(holder.lwp());
         let is_over = |note: &Note| note.is_left_behind() || note.holder().is_none_or(is_over);
         // Who has left the closing of a file by a jump has noted what is another file's number by now.
         let has_another = |other: &Note, inode: u64| ![0, inode].contains(&other.inode());

@@ -5,6 +5,7 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::call::{Errno, Result, call, filled_by};
+use super::inherited::INHERITED;
 use super::path;
 use super::seccomp::has_filter;
 
@@ -105,6 +106,13 @@ pub fn thread_exists(pid: u32, lwp: u32) -> bool {
     answer != Err(Errno(libc::ESRCH))
 }
 
+/// Whether the thread `lwp`, which has left its mark in this memory, still exists. A vfork child has the memory of its parent, whose other
+/// threads go on meanwhile.
+pub fn marker_exists(lwp: u32) -> bool {
+    let (pid, owner) = (process_id(), INHERITED.last_pid.load(Relaxed));
+    thread_exists(pid, lwp) || ![0, pid].contains(&owner) && shares_memory() && thread_exists(owner, lwp)
+}
+
 /// Whether the calling thread is the only one of the process; `false` if that is not known.
 pub fn is_only_thread() -> bool {
     // In a tenth of the time that the directory takes, which has itself, its parent and a directory for each thread.
@@ -147,6 +155,7 @@ pub fn system_name() -> Result<libc::utsname> {
 #[cfg(test)]
 mod tests {
     use core::ffi::{c_int, c_void};
+    use core::ptr::without_provenance_mut;
 
     use super::*;
 
@@ -180,5 +189,44 @@ mod tests {
     #[test]
     fn the_calling_thread_exists() {
         assert!(thread_exists(process_id(), thread_id()));
+    }
+
+    #[test]
+    fn a_vfork_child_knows_the_threads_of_its_parent() {
+        extern "C" fn child(lwp: *mut c_void) -> c_int {
+            marker_exists(lwp.addr() as u32).into()
+        }
+        let knows = |lwp: u32| {
+            let mut stack = vec![0_u64; 1 << 13];
+            let (flags, mut status) = (libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD, -1);
+            // SAFETY: the child has a stack of its own while this thread waits, and calls only system calls.
+            unsafe {
+                let child = libc::clone(
+                    child,
+                    stack.as_mut_ptr_range().end.cast(),
+                    flags,
+                    without_provenance_mut(lwp as usize),
+                );
+                assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+            }
+            assert!(libc::WIFEXITED(status));
+            libc::WEXITSTATUS(status) != 0
+        };
+        INHERITED.last_pid.store(process_id(), Relaxed);
+        let (end, waits) = std::sync::mpsc::channel::<()>();
+        let (tell, lwp) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            tell.send(thread_id()).unwrap();
+            waits.recv().unwrap_err();
+        });
+        let lwp = lwp.recv().unwrap();
+        assert!(knows(lwp) && knows(thread_id()));
+        drop(end);
+        thread.join().unwrap();
+        // The kernel lets a thread be joined a little before it is gone.
+        while thread_exists(process_id(), lwp) {
+            std::thread::yield_now();
+        }
+        assert!(!knows(lwp));
     }
 }

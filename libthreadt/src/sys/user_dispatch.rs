@@ -30,8 +30,8 @@ fn of_this_thread() -> Option<&'static Dispatched> {
     DISPATCHED.iter().find(|place| place.thread.load(Relaxed) == thread)
 }
 
-/// Whether this library's code is in the range whose calls the kernel makes in any case.
-pub fn is_exempt(start: u64, length: u64) -> bool {
+/// Whether this library's code is in this range.
+pub fn has_library(start: u64, length: u64) -> bool {
     let code: fn() -> bool = is_selected;
     (code as usize as u64).wrapping_sub(start) < length
 }

@@ -150,6 +150,7 @@ pub fn append_new() {
     let may_write = PROCESS.files.is_done()
         && PROCESS.changing_user.load(Relaxed) == 0
         && process_state::sandboxed().is_none()
+        && !process_state::is_vfork_child()
         && !thread_word::is_muted();
     if may_write {
         info_file::append(write_new);

@@ -50,8 +50,6 @@ static NAMESPACE: AtomicU64 = AtomicU64::new(0);
 static MAKER: AtomicU64 = AtomicU64::new(0);
 /// This process, or one that it was forked from, has been given another ID than the kernel shows it.
 static IS_RENUMBERED: AtomicBool = AtomicBool::new(false);
-/// This process, or one that it was forked from, may have moved its children to another PID namespace.
-static MAY_RENUMBER: AtomicBool = AtomicBool::new(false);
 
 static SCRATCH: SetOnce<Scratch> = SetOnce::new(Scratch::new());
 /// The right to use it.
@@ -198,7 +196,7 @@ fn knows_own_id() -> bool {
         return own == makers;
     }
     let parent = parent_id();
-    let is_same = if MAY_RENUMBER.load(Relaxed) {
+    let is_same = if process_state::may_renumber() {
         // Its parent has another ID, or none, in another namespace. Or it has ended: that is not known here.
         parent == PROCESS.unrecorded_parent.load(Relaxed)
     } else {
@@ -206,11 +204,6 @@ fn knows_own_id() -> bool {
         process_state::id() != 1 && parent != 0
     };
     is_same && !IS_RENUMBERED.load(Relaxed)
-}
-
-/// Notes that children of this process may be in another PID namespace from now on.
-pub fn note_renumbering() {
-    MAY_RENUMBER.store(true, Relaxed);
 }
 
 /// Counts records of a process without a trbuf, or of a thread without a slot. `since`: the time of the first, nanoseconds
