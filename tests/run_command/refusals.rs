@@ -193,7 +193,7 @@ fn a_library_that_is_not_there() {
 fn a_directory_that_cannot_be_written() {
     let test = TestDirectory::new("run-directory");
     for (directory, why) in
-        [("none/trace", "none/trace: No such file"), ("/proc", "/proc: "), ("/dev/null", "/dev/null: ")]
+        [("none/trace", "none/trace: cannot be made: No such file"), ("/proc", "/proc: "), ("/dev/null", "/dev/null: ")]
     {
         let output = started_anywhere(&test).args(["-d", directory, "touch", "ran"]).run();
         refused(&test, &output, 125, &[why]);
@@ -210,5 +210,5 @@ fn a_directory_that_cannot_be_written() {
     let output = test.native("setpriv").args(nobody).arg(&cat).args(["run", "true"]).run();
     refused(&test, &output, 125, &["true.thr.1: cannot be made: Permission denied"]);
     let output = test.native("setpriv").args(nobody).arg(&cat).args(["run", "-d", "trace", "true"]).run();
-    refused(&test, &output, 125, &["trace: Permission denied"]);
+    refused(&test, &output, 125, &["trace: no file can be made there: Permission denied"]);
 }

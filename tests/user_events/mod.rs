@@ -179,7 +179,7 @@ fn views_and_the_report_show_names() {
     assert!(view(&["-F", "csv", "-e", "user_mark"]).contains(",name_id value,\"first\"\n"));
     let report =
         test.native(crate::harness::trace_cat()).arg("report").args(["-F", "json"]).arg(test.trace_directory()).run();
-    assert!(report.success().stdout_text().contains(r#""queue \\\"lock\\\"\\n""#), "{}", report.stdout_text());
+    assert!(report.success().stdout_text().contains(r#""queue \"lock\"\\n""#), "{}", report.stdout_text());
 }
 
 #[test]

@@ -38,8 +38,8 @@ struct ExportInputs<'a> {
     running: Vec<(u32, u64)>,
 }
 
-/// Writes the timeline or the table that the options ask for. Returns whether it was written: not if nothing could be read, which has
-/// been reported.
+/// Writes the timeline or the table that the options ask for. Returns whether it has a record: if nothing could be read, that has been
+/// reported.
 ///
 /// # Errors
 /// Any failure of an output or of a temporary file.
@@ -71,7 +71,7 @@ pub fn export(options: &Options, diagnostics: &Diagnostics) -> Result<bool, Comm
     if !has_drawn.map_err(failed)? && !is_all && merge.span().is_some() {
         diagnostics.report_note("nothing matches", "the options leave out all that the trace has");
     }
-    Ok(true)
+    Ok(merge.span().is_some())
 }
 
 /// Writes a timeline. Returns whether anything selected was drawn.

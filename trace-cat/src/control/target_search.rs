@@ -43,6 +43,10 @@ fn find_each(targets: &[PathBuf], if_empty: Option<&str>, diagnostics: &Diagnost
     let mut found: Vec<ControlledProcess> = Vec::new();
     for target in targets {
         let pid = target.to_str().and_then(|text| text.parse::<u32>().ok());
+        if pid.is_none() && target.is_file() && !is_current_trbuf(target) {
+            diagnostics.report_damage(target.display(), "is neither a process ID nor the directory of a trace");
+            continue;
+        }
         let trbufs = match pid {
             Some(pid) => trbufs_also_after_exec(pid),
             None => Ok(find_trbufs(std::slice::from_ref(target), diagnostics)),
@@ -58,10 +62,9 @@ fn find_each(targets: &[PathBuf], if_empty: Option<&str>, diagnostics: &Diagnost
                 continue;
             }
         };
-        let is_current = |path: &PathBuf| matches!(split_name(path), (b"", Some(FileName::Buffers(_))));
         let mut refusals = Vec::new();
         let mut is_empty = true;
-        for path in trbufs.into_iter().filter(is_current) {
+        for path in trbufs.into_iter().filter(|path| is_current_trbuf(path)) {
             match ControlledProcess::find(path.clone(), pid.is_none()) {
                 Ok(Some(process)) => {
                     is_empty = false;
@@ -87,6 +90,11 @@ fn find_each(targets: &[PathBuf], if_empty: Option<&str>, diagnostics: &Diagnost
         }
     }
     found
+}
+
+/// Whether a file has the name of a trbuf that was not renamed.
+fn is_current_trbuf(path: &Path) -> bool {
+    matches!(split_name(path), (b"", Some(FileName::Buffers(_))))
 }
 
 /// As [`trbufs_of`]. From an exec until the next program's first record, which is soon as a rule, the process has none mapped.

@@ -61,7 +61,7 @@ fn record(
     diagnostics: &Diagnostics,
 ) -> Result<ProgramEnd, Refusal> {
     let name = &options.command[0];
-    let path = program_path::find(name)?;
+    let path = program_path::find(name).map_err(|refusal| with_hint(refusal, options))?;
     let (library, elf) = recorder_library::find(options.library.as_deref())?;
     let traits = match program_check::check(&path, &elf) {
         Ok(traits) => traits,
@@ -122,6 +122,21 @@ fn record(
 }
 
 /// Checks that the output can be written, so that the program does not run in vain.
+/// Adds to a refusal what may be wrong with the command line.
+fn with_hint(refusal: Refusal, options: &RunOptions) -> Refusal {
+    let has_default = |is_given: bool, option| is_given.then_some(option);
+    let option = has_default(options.recording.has_default_stack(), "--stack=N")
+        .or(has_default(options.report.as_deref() == Some(Path::new("-")), "--report=FILE"));
+    match option {
+        Some(option) if refusal.status == NOT_FOUND => {
+            let hint =
+                format_args!("{} (a value of that option stands behind an equals sign: {option})", refusal.message);
+            Refusal::new(NOT_FOUND, hint)
+        }
+        _ => refusal,
+    }
+}
+
 fn check_writable(path: &Path) -> Result<(), Refusal> {
     let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
     opened.map(drop).map_err(|error| Refusal::own_failure(path, reason(&error)))

@@ -19,7 +19,8 @@ pub fn prepare(requested: Option<&Path>, program: &Path, here: &Path) -> Result<
     let directory = match requested {
         Some(path) => match fs::create_dir(path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(Refusal::own_failure(path, reason(&error)));
+                let what = format_args!("cannot be made: {}", reason(&error));
+                return Err(Refusal::own_failure(path, what));
             }
             _ => path.to_owned(),
         },
@@ -29,11 +30,14 @@ pub fn prepare(requested: Option<&Path>, program: &Path, here: &Path) -> Result<
         return Err(Refusal::own_failure(&directory, "is not a directory"));
     }
     // The mode alone does not decide: for root, on read-only file systems, in /proc.
-    tempfile::tempfile_in(&directory).map_err(|error| Refusal::own_failure(&directory, system_reason(&error)))?;
+    tempfile::tempfile_in(&directory).map_err(|error| {
+        let what = format_args!("no file can be made there: {}", system_reason(&error));
+        Refusal::own_failure(&directory, what)
+    })?;
     if is_full(&directory) {
         return Err(Refusal::own_failure(
             &directory,
-            "less than 5 % or 1 GiB of its file system is free: nothing would be recorded",
+            "less than 1 GiB of its file system is free, or 5 % if that is less: nothing would be recorded",
         ));
     }
     Ok(directory)

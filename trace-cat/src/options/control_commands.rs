@@ -26,7 +26,7 @@ pub struct SetOptions {
 
     /// Record these events from now on: categories and events, separated by colons or commas; '' for none
     ///
-    /// As for trace-cat run: a leading - removes a name, and a list that starts with - starts from all.
+    /// As for trace-cat run: a leading - removes a name, and a list that starts with - starts from all but func.
     #[arg(short = 'e', long = "events", value_name = "LIST", allow_hyphen_values = true, group = "change")]
     #[arg(value_parser = recorded_event_set)]
     pub events: Option<EventSet>,

@@ -16,10 +16,10 @@ use super::output_options::OutputFormat;
 ///
 /// Runs PROGRAM with libthreadt.so preloaded, with its own standard input, output and error and its own signals, and then
 /// reports on standard error where the trace is. Programs that PROGRAM starts are recorded too, in the same directory.
-/// Variables THR_TRACE_* that no option sets are inherited.
+/// Variables THR_TRACE_* that no option sets are inherited, but for THR_TRACE_DIR: the directory is that of -d.
 ///
 /// The exit status is the program's; if a signal ended it, trace-cat ends by the same signal. 2: wrong usage. 125: nothing
-/// could be recorded, and PROGRAM was not run (or PROGRAM succeeded and -o failed). 126: PROGRAM cannot be executed. 127:
+/// could be recorded, and PROGRAM was not run (or PROGRAM succeeded, and its report or -o failed). 126: PROGRAM cannot be executed. 127:
 /// there is no such program.
 #[derive(Args, Clone, Debug)]
 #[command(override_usage = "trace-cat run [OPTIONS] [--] PROGRAM [ARGUMENT]...")]
@@ -84,14 +84,14 @@ pub struct RunOptions {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "What is recorded")]
 pub struct Recording {
-    /// What the trace is for, which chooses among the options below; those that are given count
+    /// What the trace is for: sets the options below; one that is given takes precedence
     #[arg(long = "for", value_name = "PURPOSE", value_enum)]
     pub purpose: Option<Purpose>,
 
     /// Record only these events: categories and events, separated by colons or commas (THR_TRACE_EVENTS)
     ///
-    /// A leading - removes a name, and a list that starts with - starts from all: -e mutex:cond_wait, -e -thr_self. May be
-    /// repeated.
+    /// A leading - removes a name, and a list that starts with - starts from all but func: -e mutex:cond_wait, -e -thr_self.
+    /// May be repeated.
     #[arg(short = 'e', long = "events", value_name = "LIST", allow_hyphen_values = true)]
     pub events: Vec<String>,
 
@@ -114,7 +114,8 @@ pub struct Recording {
 
     /// Stop recording when a process has written this many bytes: 500M, or all processes together: 2G/dir (THR_TRACE_MAX)
     ///
-    /// The file trctl in the directory counts what processes write there under a limit of the second kind. It counts on in the
+    /// The limit is compared when a buffer is written, so that each thread may write up to 144 KiB more; with --unbuffered it is
+    /// exact. The file trctl in the directory counts what processes write there under a limit of the second kind. It counts on in the
     /// next runs into that directory, until it is removed.
     #[arg(long, value_name = "SIZE[/dir]", value_parser = size_limit)]
     pub max: Option<SizeLimit>,
@@ -140,7 +141,7 @@ pub struct Recording {
         value_parser = clap::value_parser!(u8).range(1..=STACK_MAX))]
     pub stack: Option<u8>,
 
-    /// Also record return addresses and lock owners: the default, unless THR_TRACE_DETAIL is set (THR_TRACE_DETAIL)
+    /// Also record return addresses and lock owners: the default (THR_TRACE_DETAIL)
     #[arg(long, overrides_with = "no_detail")]
     pub detail: bool,
 
@@ -158,7 +159,7 @@ pub enum Purpose {
     Contention,
     /// Who did what when: everything but calls that only ask, or that concern the calling thread alone: thr_self, thr_getspecific and kin
     Timeline,
-    /// Every call, as libthreadT records it: all events, --level all
+    /// Every call, as libthreadT records it: all events but func, --level all
     Everything,
     /// The newest records of a program that runs for days: --ring 1M
     Flight,
@@ -209,6 +210,11 @@ impl RunOptions {
 }
 
 impl Recording {
+    /// Whether `--stack` may have been given without a value.
+    pub fn has_default_stack(&self) -> bool {
+        self.stack == Some(STACK_DEFAULT)
+    }
+
     /// Sets what the purpose asks for and no other option has set.
     pub fn for_purpose(mut self) -> Recording {
         match self.purpose {
@@ -244,7 +250,8 @@ fn size(text: &str) -> Result<u64, String> {
 
 fn size_limit(text: &str) -> Result<SizeLimit, String> {
     let limit = SizeLimit::parse(text.as_bytes());
-    limit.ok_or_else(|| "a limit is a number of bytes, or 500M, or 2G/dir for the whole directory".to_owned())
+    limit
+        .ok_or_else(|| "a limit is a number of bytes, or 500M, or 2G/dir for all processes of the directory".to_owned())
 }
 
 fn ring_size(text: &str) -> Result<u64, String> {

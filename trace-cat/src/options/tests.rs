@@ -99,6 +99,7 @@ fn wrong_usage_is_reported_with_the_right_word() {
         (&["--longer", "-1ms"], "2.5us"),
         (&["--follow", "--window", "-1s"], "2.5us"),
         (&["--since", "5s"], "'+5s'"),
+        (&["--until", "1.4"], "'+1.4'"),
         (&["--until", "-1s"], "+1.5s"),
         (&["--since", "-5"], "+1.5s"),
         (&["--since", "2026-02-31"], "2026-11-21"),
