@@ -3,7 +3,6 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use super::call::{Errno, Result, call};
-use super::time::sleep;
 
 /// Size of a page of memory, bytes.
 pub const PAGE: usize = 4096;
@@ -188,21 +187,6 @@ pub unsafe fn has_bytes_alone(address: usize, bytes: &[u8]) -> bool {
             .take_while(|word| *word < end)
             .all(is_readable)
         && bytes.iter().enumerate().all(|(index, expected)| byte(index) == *expected)
-}
-
-/// Announces that [`barrier`] will be used.
-pub fn register_barrier() -> Result {
-    // SAFETY: no memory is involved.
-    unsafe { call(libc::SYS_membarrier, [libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED as usize]) }.map(drop)
-}
-
-/// Makes every running thread of this process pass a full memory barrier. Where the kernel may not be asked for one, waits a millisecond: no
-/// processor keeps a store to itself for so long.
-pub fn barrier() {
-    // SAFETY: no memory is involved.
-    if unsafe { call(libc::SYS_membarrier, [libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED as usize]) }.is_err() {
-        sleep(1_000_000);
-    }
 }
 
 #[cfg(test)]

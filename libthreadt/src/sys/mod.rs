@@ -21,6 +21,7 @@ mod judgements;
 mod left_files;
 mod left_work;
 mod mapping_query;
+mod membarrier;
 mod memory;
 pub mod memory_group;
 pub mod noted_forks;
@@ -66,10 +67,10 @@ pub use judgements::end_judgements;
 pub use left_files::{close_abandoned, finish_writes};
 pub use left_work::LeftWork;
 pub use mapping_query::executable_size;
+pub use membarrier::{barrier, register_barrier};
 pub use memory::{
-    IMPOSSIBLE_HOW, PAGE, SET_SIZE, barrier, copied_words, has_bytes, has_bytes_alone, is_readable, is_resident,
-    map_anonymous, map_for_process, read_ahead, register_barrier, remove_pages, replace_by_private, reserve_pages,
-    touch, unmap, wipe_on_fork,
+    IMPOSSIBLE_HOW, PAGE, SET_SIZE, copied_words, has_bytes, has_bytes_alone, is_readable, is_resident, map_anonymous,
+    map_for_process, read_ahead, remove_pages, replace_by_private, reserve_pages, touch, unmap, wipe_on_fork,
 };
 pub use once::{Once, Reentry, SetOnce};
 pub use open::{
