@@ -115,7 +115,17 @@ impl ClockShifts {
     /// The start time of a process, in clock ticks since boot, as the initial time namespace has it, by what this one shows in
     /// `/proc/PID/stat`. Where the shift is no multiple of a tick, it may be one more.
     pub fn initial_start_time(self, shown: u64) -> u64 {
-        shown.saturating_add_signed(-self.boottime.div_euclid(TICK_NS))
+        // The kernel divides a time before the namespace's zero as if it were a very late one.
+        const LATE: u64 = (1 << 63) / TICK_NS as u64;
+        const WRAPPED: i64 = ((1_u128 << 64) / TICK_NS as u128) as i64;
+        let shown = if shown < LATE { shown as i64 } else { shown as i64 - WRAPPED };
+        shown.saturating_sub(self.boottime.div_euclid(TICK_NS)).max(0) as u64
+    }
+
+    /// Whether a process that has this start time by `/proc/PID/stat` is the one for which another start time was `recorded`.
+    pub fn is_start_time(self, shown: u64, recorded: u64) -> bool {
+        let is_exact = self.boottime % TICK_NS == 0 && self.boottime >= 0;
+        self.initial_start_time(shown).abs_diff(recorded) <= u64::from(!is_exact)
     }
 }
 
@@ -170,6 +180,12 @@ mod tests {
             let shown = ((12_345_600_000_i64 + shift) / TICK_NS) as u64;
             let initial = ClockShifts { monotonic: 7, boottime: shift }.initial_start_time(shown);
             assert!(initial == 1234 || shift % TICK_NS != 0 && initial == 1235, "{shift}: {initial}");
+        }
+        // The namespace began after the process did.
+        for shift in [-12_345_600_001_i64, -13_000_000_000, -100_000_000_000] {
+            let shown = (12_345_600_000_i64 + shift) as u64 / TICK_NS as u64;
+            let shifts = ClockShifts { monotonic: 0, boottime: shift };
+            assert!(shifts.is_start_time(shown, 1234) && !shifts.is_start_time(shown, 1238), "{shift}: {shown}");
         }
     }
 }

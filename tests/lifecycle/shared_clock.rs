@@ -173,14 +173,23 @@ fn a_program_in_a_time_namespace_is_in_order() {
     }
 }
 
-/// Runs `time_namespace`, within a namespace of its own if `nested`; `None`, after saying so, where there are none.
-fn run_moving(test: &TestDirectory, how: &str, pairs: &str, nested: bool, ring: bool) -> Option<CommandOutput> {
+/// Runs `time_namespace`, within a namespace of its own if `outer` is given, the options that say how far its clocks are ahead; `None`,
+/// after saying so, where there are none.
+fn run_moving(
+    test: &TestDirectory,
+    how: &str,
+    pairs: &str,
+    outer: Option<&[&str]>,
+    ring: bool,
+) -> Option<CommandOutput> {
     let program = Program::c("lifecycle/time_namespace.c");
     let preload = format!("LD_PRELOAD={}", library().display());
-    let run = match nested {
+    let run = match outer {
         // In such a namespace the kernel's words for the clock are in another page.
-        true => test.native("unshare").args(["--time", "--fork", "env", &preload]).arg(&program),
-        false => test.native("env").arg(&preload).arg(&program),
+        Some(shifts) => {
+            test.native("unshare").arg("--time").args(shifts).args(["--fork", "env", &preload]).arg(&program)
+        }
+        None => test.native("env").arg(&preload).arg(&program),
     };
     let run = run
         .args([how, pairs])
@@ -190,7 +199,7 @@ fn run_moving(test: &TestDirectory, how: &str, pairs: &str, nested: bool, ring: 
     if !output.is_permitted("to make a time namespace") {
         return None;
     }
-    if nested && output.stderr_text().contains("unshare failed") {
+    if outer.is_some() && output.stderr_text().contains("unshare failed") {
         println!("skipped: no time namespace can be made here");
         return None;
     }
@@ -219,16 +228,36 @@ fn assert_turns(trace: &Trace, partner: u32) {
 #[test]
 fn processes_of_different_time_namespaces_are_in_order() {
     for how in ["fork", "clone", "exec", "setns", "syscall"] {
-        for nested in [false, true] {
-            println!("{how}, nested: {nested}");
+        let shifted: &[&str] = &["--monotonic", "500", "--boottime", "5000"];
+        for outer in [None, Some(&[][..]), Some(shifted)] {
+            println!("{how} from {outer:?}");
             let test = TestDirectory::new("moves");
             let began = now();
-            let Some(output) = run_moving(&test, how, "3000", nested, false) else { return };
+            let Some(output) = run_moving(&test, how, "3000", outer, false) else { return };
             let trace = test.merged();
             assert!(times(&trace).iter().all(|time| (began..=now()).contains(time)));
             assert_turns(&trace, output.stdout_text().trim_end().parse().unwrap());
         }
     }
+}
+
+/// Once a process has made a namespace for its children, the kernel shows only how far the clocks of that are ahead.
+#[test]
+fn a_first_record_after_a_namespace_was_made_has_the_right_time() {
+    let test = TestDirectory::new("made-before");
+    let began = now();
+    let preload = format!("LD_PRELOAD={}", library().display());
+    let run = test.native("unshare").args(["--time", "--monotonic", "500", "--fork", "env", &preload]);
+    let run = run.arg(Program::c("lifecycle/namespace_and_back.c")).args(["10", "first"]);
+    let output = run.env("THR_TRACE_DIR", test.trace_directory()).env("THR_TRACE_EVENTS", "mutex").run();
+    if output.stderr_text().contains("unshare failed") || !output.is_permitted("to make a time namespace") {
+        println!("skipped: no time namespace can be made here");
+        return;
+    }
+    output.exited(DONE);
+    let times = times(&test.merged());
+    assert_eq!(times.len(), (1 + 10 + 10) * 3);
+    assert!(times.iter().all(|time| (began..=now()).contains(time)), "{times:?}");
 }
 
 /// Recording has stopped in a namespace whose clock is ahead: the time when it did has not come in the other one, which must neither
@@ -259,7 +288,8 @@ fn an_unnoticed_move_is_found_by_the_next_check() {
         println!("ring: {ring}, nested: {nested}");
         let test = TestDirectory::new("unnoticed");
         let began = now();
-        let Some(output) = run_moving(&test, "inline", "6000", nested, ring) else { return };
+        let outer = nested.then_some(&[][..]);
+        let Some(output) = run_moving(&test, "inline", "6000", outer, ring) else { return };
         let partner: u32 = output.stdout_text().trim_end().parse().unwrap();
         let merged = test.trace_cat().run();
         merged.success();

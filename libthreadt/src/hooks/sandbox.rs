@@ -4,7 +4,8 @@
 use core::ffi::{c_char, c_int, c_long};
 
 use crate::lifecycle::{
-    change_namespace, leave_descriptor_table, note_renumbering, prepare_for_departure, prepare_for_sandbox,
+    change_namespace, leave_descriptor_table, note_renumbering, note_time_namespace, prepare_for_departure,
+    prepare_for_sandbox,
 };
 
 /// `landlock_restrict_self`, which older versions of the crate libc do not name.
@@ -13,6 +14,9 @@ pub const SYS_LANDLOCK_RESTRICT_SELF: c_long = 446;
 /// The flags of the namespaces that decide which files a process finds by a path, and what it may do with them.
 const MOVES_FILES: c_int = libc::CLONE_NEWNS | libc::CLONE_NEWUSER;
 
+/// See unshare(2); older versions of the crate libc do not name it.
+const CLONE_NEWTIME: c_int = 0x80;
+
 /// Prepares for this process or its children moving to the namespaces of these flags.
 pub fn prepare_for_namespaces(flags: c_int) {
     if flags & MOVES_FILES != 0 {
@@ -20,6 +24,9 @@ pub fn prepare_for_namespaces(flags: c_int) {
     }
     if flags & libc::CLONE_NEWPID != 0 {
         note_renumbering();
+    }
+    if flags & CLONE_NEWTIME != 0 {
+        note_time_namespace();
     }
 }
 

@@ -23,7 +23,7 @@ pub use daemon::{Daemon, daemon};
 pub use exec::exec;
 pub use final_flush::finish;
 pub use libraries::{after_close, before_close, note_recorded_code};
-pub use namespace::change_namespace;
+pub use namespace::{change_namespace, note_time_namespace};
 pub use open_files::{
     change_file_size_limit, change_within, close_descriptor, close_descriptors_from, leave_descriptor_table,
     reopen_within, replace_descriptor,

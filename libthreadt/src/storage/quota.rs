@@ -122,7 +122,8 @@ fn count_in_directory() -> u64 {
             total
         }
         Err(errno) => {
-            if errno.is_foreign_file() {
+            // Once recording has stopped the count changes nothing any more.
+            if errno.is_foreign_file() && stop_time::stopped().is_none() {
                 let reason = errno_text(errno);
                 warn(
                     Warning::Control,

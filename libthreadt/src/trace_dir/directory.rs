@@ -143,7 +143,8 @@ pub(super) unsafe fn move_to_namespace(inode: u64, buffer: &mut [u8; PATH_MAX], 
         return Err(Errno(libc::ENAMETOOLONG));
     }
     let path_in_buffer = path::join(buffer, &[path()]);
-    match path::make_directory(path_in_buffer, 0o700) {
+    // Others may pass through: a process that becomes another user has its subdirectory within.
+    match path::make_directory(path_in_buffer, 0o711) {
         Ok(()) => {}
         // Somebody else may have made it, or a link that leads elsewhere.
         Err(Errno(libc::EEXIST)) if is_own_directory(path_in_buffer)? => {}

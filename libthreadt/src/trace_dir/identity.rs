@@ -113,7 +113,10 @@ pub fn start() -> u64 {
         if ARGUMENTS_AT.load(Relaxed) != arguments {
             ARGUMENTS_AT.store(arguments, Relaxed);
         }
-        start_in(line)
+        match field(line, START) {
+            0 => 0,
+            shown => clock_shifts().unwrap_or_default().initial_start_time(shown),
+        }
     })
 }
 
@@ -127,21 +130,23 @@ pub fn arguments_at() -> usize {
     ARGUMENTS_AT.load(Relaxed)
 }
 
-/// When the process `pid` began, as [`start`]; 0 if there is none. `buffer` is overwritten.
-pub fn start_of(pid: u32, buffer: &mut [u8; PATH_MAX]) -> u64 {
-    start_in_file(path::join(buffer, &[b"/proc/", itoa::Buffer::new().format(pid).as_bytes(), b"/stat"]))
-}
-
-fn start_in_file(path: &CStr) -> u64 {
-    start_in(read_stat(path, &mut [0; 512]))
-}
-
-/// The start time in a `stat` line.
-fn start_in(line: &[u8]) -> u64 {
-    match field(line, START) {
-        0 => 0,
-        shown => clock_shifts().unwrap_or_default().initial_start_time(shown),
+/// Takes the start time that was `recorded` for a process with this one's ID, if that is this one, before an exec perhaps.
+pub fn adopt_start(recorded: u64) {
+    // In a time namespace it may be known to two ticks only.
+    if start() != recorded && is_start_in(c"/proc/self/stat", recorded) {
+        PROCESS.start_time.store(recorded, Relaxed);
     }
+}
+
+/// Whether the process `pid` began at the time that was `recorded`. `buffer` is overwritten.
+pub fn is_start_of(pid: u32, recorded: u64, buffer: &mut [u8; PATH_MAX]) -> bool {
+    let path = path::join(buffer, &[b"/proc/", itoa::Buffer::new().format(pid).as_bytes(), b"/stat"]);
+    is_start_in(path, recorded)
+}
+
+fn is_start_in(path: &CStr, recorded: u64) -> bool {
+    let shown = field(read_stat(path, &mut [0; 512]), START);
+    shown != 0 && clock_shifts().unwrap_or_default().is_start_time(shown, recorded)
 }
 
 /// The beginning of a `stat` file, which is one line.
@@ -188,8 +193,9 @@ mod tests {
 
     #[test]
     fn this_process_is_known() {
-        let start_of = |pid| start_of(pid, &mut [0; PATH_MAX]);
-        assert_eq!((start_of(std::process::id()), start_of(u32::MAX)), (start(), 0));
+        let is_start_of = |pid, recorded| is_start_of(pid, recorded, &mut [0; PATH_MAX]);
+        let own = std::process::id();
+        assert!(is_start_of(own, start()) && !is_start_of(own, start() + 2) && !is_start_of(u32::MAX, 0));
         assert!(start() > 0 && pid_namespace() > 0 && arguments_at() > 0);
         assert_ne!(boot_id(), UNKNOWN_BOOT);
     }

@@ -271,6 +271,11 @@ fn look_for_holder(
     if is_blank && was_naming {
         return Ok(Some(NamesHolder::OurselvesUnfinished));
     }
+    if let Ok(owner) = &owner
+        && owner.pid == process_state::id()
+    {
+        identity::adopt_start(owner.start_time);
+    }
     let ourselves = identity::owner();
     process.check()?;
     if let Ok(owner) = owner {

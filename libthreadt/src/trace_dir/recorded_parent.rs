@@ -17,6 +17,6 @@ pub(super) fn find(ourselves: &Owner, scratch: &mut Scratch) -> u32 {
     // Another process may have had the number before.
     let is_its_trbuf = owner.pid == parent
         && (owner.boot_id, owner.pid_namespace) == (ourselves.boot_id, ourselves.pid_namespace)
-        && owner.start_time == identity::start_of(parent, &mut scratch.path);
+        && identity::is_start_of(parent, owner.start_time, &mut scratch.path);
     if is_its_trbuf { parent } else { 0 }
 }

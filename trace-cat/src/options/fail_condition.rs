@@ -2,6 +2,7 @@
 
 use super::nearest_name::nearest_of;
 use super::time_point::duration;
+use crate::support::visible_text::visible;
 
 /// A condition under which a report fails.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,7 +103,7 @@ impl FailCondition {
             if object.is_empty() {
                 return Err(error(inner, &expected));
             }
-            (Figure::OfObject(*figure, object.to_owned()), &inner[length + 1..])
+            (Figure::OfObject(*figure, visible(object).into_owned()), &inner[length + 1..])
         } else {
             let tip = nearest_of(name, names()).map(|near| format!("\n\n  tip: there is '{near}'")).unwrap_or_default();
             let list = names().collect::<Vec<_>>().join(", ");

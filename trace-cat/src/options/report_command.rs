@@ -11,6 +11,7 @@ use super::fail_condition::FailCondition;
 use super::run_choice::RunChoice;
 use super::selection::address;
 use super::time_point::TimePoint;
+use crate::support::visible_text::visible;
 
 /// Report who waits for whom, for how long, and who is stuck
 ///
@@ -169,7 +170,11 @@ impl ReportObject {
     pub fn parse(text: &str) -> Result<ReportObject, String> {
         // The label of an object without a name begins with its process.
         let is_address = text.starts_with("0x");
-        if is_address { address(text).map(ReportObject::Address) } else { Ok(ReportObject::Name(text.to_owned())) }
+        if is_address {
+            address(text).map(ReportObject::Address)
+        } else {
+            Ok(ReportObject::Name(visible(text).into_owned()))
+        }
     }
 }
 

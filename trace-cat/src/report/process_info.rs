@@ -10,7 +10,7 @@ use spec::info::{self, RINGS_REUSED};
 use spec::names::{FileName, pid_of_spare};
 
 use crate::support::shell::quoted;
-use crate::support::visible_text::{visible, visible_bytes};
+use crate::support::visible_text::visible_bytes;
 use crate::trace::buffers::spare::{self, SpareContents};
 use crate::trace::counted_losses::CountedLosses;
 use crate::trace::file_handle::{self, read_info};
@@ -299,17 +299,12 @@ pub fn add_note(notes: &mut Vec<String>, note: String) {
 
 /// A command line as it could be typed, or the title by which a server has replaced its own; control characters are escaped.
 pub fn command(escaped: &[u8]) -> String {
-    let words = escaped.split(|&byte| byte == b' ').map(|word| {
-        let bytes: Vec<u8> = info::unescape(word).collect();
-        String::from_utf8_lossy(&bytes).into_owned()
-    });
-    let words: Vec<String> = words.collect();
+    let words: Vec<Vec<u8>> = escaped.split(|&byte| byte == b' ').map(|word| info::unescape(word).collect()).collect();
     // A title is one text, with NULs or spaces up to where the arguments ended.
-    if words[0].contains(' ') && words[1..].iter().all(String::is_empty) {
-        return visible(words[0].trim_end()).into_owned();
+    if words[0].contains(&b' ') && words[1..].iter().all(Vec::is_empty) {
+        return visible_bytes(words[0].trim_ascii_end());
     }
-    let words: Vec<String> = words.iter().map(|text| quoted(text)).collect();
-    visible(&words.join(" ")).into_owned()
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -377,7 +372,7 @@ mod tests {
 
     #[test]
     fn commands_can_be_read() {
-        assert_eq!(command(b"sh -c a\\x20b;\\x1b"), "sh -c 'a b;\\u{1b}'");
+        assert_eq!(command(b"sh -c a\\x20b;\\x1b"), r"sh -c $'a b;\x1b'");
         assert_eq!(command(b"echo it's a\\x5cb \""), r#"echo 'it'\''s' 'a\b' '"'"#);
         assert_eq!(command(b"x  y"), "x '' y");
         assert_eq!(command(b"nginx:\\x20worker\\x20process    "), "nginx: worker process");

@@ -12,9 +12,9 @@ pub fn monotonic() -> u64 {
     (time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64).saturating_add_signed(-shifts().monotonic)
 }
 
-/// The start time of a process, in clock ticks since boot, by what `/proc/PID/stat` shows.
-pub fn initial_start_time(shown: u64) -> u64 {
-    shifts().initial_start_time(shown)
+/// Whether a process that has this start time by `/proc/PID/stat` is the one for which another start time was `recorded`.
+pub fn is_start_time(shown: u64, recorded: u64) -> bool {
+    shifts().is_start_time(shown, recorded)
 }
 
 fn shifts() -> ClockShifts {

@@ -22,7 +22,7 @@ pub fn visible_bytes(bytes: &[u8]) -> String {
 
 /// Whether a character has no shape of its own but changes how others are shown: control characters, separators of lines and
 /// paragraphs, and marks of the direction of text.
-fn is_hidden(letter: char) -> bool {
+pub fn is_hidden(letter: char) -> bool {
     let is_mark = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     letter.is_control() || is_mark || matches!(letter, '\u{2028}' | '\u{2029}')
 }

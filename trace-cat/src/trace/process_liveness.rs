@@ -14,7 +14,7 @@ use log::debug;
 use spec::buffer::Owner;
 use spec::file_systems::has_reliable_leases;
 
-use crate::support::monotonic_clock::initial_start_time;
+use crate::support::monotonic_clock::is_start_time;
 
 /// Whether the owner of the trbuf `file` runs; `None` if that cannot be known.
 pub fn owner_is_alive(file: &File, owner: &Owner) -> Option<bool> {
@@ -107,7 +107,7 @@ fn id_of_inner(owner: &Owner) -> Option<u32> {
 
 /// Whether the process of `/proc/PID`, whose `stat` this is, was started when the owner was and has a thread.
 fn is_alive(process: &Path, stat: &[u8], owner: &Owner) -> Option<bool> {
-    Some(initial_start_time(start_time(stat)?) == owner.start_time && (!has_ended(stat) || has_live_thread(process)))
+    Some(is_start_time(start_time(stat)?, owner.start_time) && (!has_ended(stat) || has_live_thread(process)))
 }
 
 /// Whether the process of `/proc/PID`, whose first thread has ended, has a thread that has not.
@@ -141,7 +141,7 @@ mod tests {
         Owner {
             pid: std::process::id(),
             pid_namespace: fs::metadata("/proc/self/ns/pid").unwrap().ino(),
-            start_time: initial_start_time(start_time(&stat).unwrap()),
+            start_time: start_time(&stat).unwrap(),
             boot_id: fs::read("/proc/sys/kernel/random/boot_id").unwrap().trim_ascii().try_into().unwrap(),
             realtime_offset: 0,
             layout: spec::buffer::SlotLayout::BUFFERS,
@@ -170,8 +170,7 @@ mod tests {
     fn a_zombie_does_not_run() {
         let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let stat = || fs::read(format!("/proc/{}/stat", child.id())).unwrap();
-        let owner =
-            Owner { pid: child.id(), start_time: initial_start_time(start_time(&stat()).unwrap()), ..this_process() };
+        let owner = Owner { pid: child.id(), start_time: start_time(&stat()).unwrap(), ..this_process() };
         assert_eq!(runs(&owner), Some(true));
         // Closing its input ends it; it stays a zombie until `wait`.
         drop(child.stdin.take());
@@ -186,7 +185,7 @@ mod tests {
     fn proc_shows_the_owner_by_boot_and_start_time() {
         let owner = this_process();
         assert_eq!(runs(&owner), Some(true));
-        assert_eq!(runs(&Owner { start_time: owner.start_time + 1, ..owner }), Some(false));
+        assert_eq!(runs(&Owner { start_time: owner.start_time + 2, ..owner }), Some(false));
         assert_eq!(runs(&Owner { boot_id: [b'0'; 36], ..owner }), Some(false));
         assert_eq!(runs(&Owner { pid_namespace: 1, ..owner }), None);
         assert_eq!(runs(&Owner { pid: 9_999_999, ..owner }), Some(false));

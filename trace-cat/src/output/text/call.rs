@@ -14,6 +14,7 @@ use crate::record::futex_operations::operation_name;
 use crate::record::record_kinds;
 use crate::record::signal_names::signal;
 use crate::support::duration::write_duration;
+use crate::support::visible_text::visible;
 
 /// A time limit that is further away than this, in nanoseconds, is on another clock than the wall clock.
 const WALL_CLOCK_DISTANCE_MAX: u64 = 366 * 24 * 3600 * NANOS_PER_SECOND;
@@ -96,7 +97,10 @@ impl TextLine<'_> {
                 ColumnLayout::InternedName => {
                     self.put_separator(start);
                     match self.names.interned.text(fields.pid(), bits(text)) {
-                        Some(name) => self.put(format!("\"{}\"", name.escape_debug()).as_bytes()),
+                        Some(name) => {
+                            let name = name.replace('\\', r"\\").replace('"', r#"\""#);
+                            self.put(format!("\"{}\"", visible(&name)).as_bytes());
+                        }
                         None => self.put(text),
                     }
                 }
