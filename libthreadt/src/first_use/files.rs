@@ -186,8 +186,6 @@ pub unsafe fn begin_files_of_user(uid: u32) -> bool {
         PROCESS.has_sandbox_slots.store(0, Relaxed);
         PROCESS.dead_rings.store(0, Relaxed);
         info_file::begin_anew();
-        // Made now, it is the new user's.
-        storage::check_directory_quota();
         // OBSERVABLE: records go to the new files.
         PROCESS.generation.store(1, Release);
     }

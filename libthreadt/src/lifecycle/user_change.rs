@@ -73,6 +73,8 @@ fn begin(new: NewUser) -> bool {
     } else {
         PROCESS.changing_user.store(0, Relaxed);
         end_alone();
+        // The directory is out of the new user's reach: also for threads that begin later.
+        storage::grow_for_sandbox();
     }
     begun
 }

@@ -107,10 +107,12 @@ pub fn check_directory() {
 static DIRECTORY_COUNT: SetOnce<DirectoryCount> = SetOnce::new(DirectoryCount::new());
 
 /// The bytes that all processes of the directory have written, this one's included. If another thread is counting, it or the
-/// next write brings the count up to date, as in a vfork child, which other threads would not know as one that counts; if the count cannot
-/// be had, this process counts alone.
+/// next write brings the count up to date, as while the process becomes another user, and in a vfork child, which other threads would not
+/// know as one that counts; if the count cannot be had, this process counts alone.
 fn count_in_directory() -> u64 {
-    if process_state::is_vfork_child() || !PROCESS.counting.take() {
+    // What root makes in the new user's directory would be root's.
+    let is_changing_user = PROCESS.changing_user.load(Relaxed) != 0;
+    if is_changing_user || process_state::is_vfork_child() || !PROCESS.counting.take() {
         return 0;
     }
     let written = PROCESS.written.load(Relaxed);
