@@ -60,6 +60,19 @@ fn threads_record_while_root_is_given_up() {
     }
 }
 
+/// What counts the directory's bytes is the new user's, too.
+#[test]
+fn a_limit_for_the_directory_is_counted_by_both_users() {
+    let Some(test) = closed("drops-root-limited") else { return };
+    let run = traced_mutexes(&test, &Program::c("hostile/drops_root.c")).args(["setuid", "65534", "20000"]);
+    let output = run.env("THR_TRACE_MAX", "4G/dir").run();
+    output.exited(DONE);
+    assert_eq!(output.stderr_text(), "");
+    assert_complete(&test, 3 * (8 * 20_000 + 20));
+    assert_separate(&test);
+    assert!(test.trace_directory().join("u65534/trctl").exists());
+}
+
 /// As a server's workers do: the subdirectory is made once, and each finds it complete.
 #[test]
 fn many_children_become_the_same_user_at_the_same_time() {
@@ -195,6 +208,18 @@ fn setuid_where_the_new_user_cannot_reach_the_directory() {
     let output = traced_steps(&test, "pairs 100 thread 100 setuid 65534 thread 400 pairs 100").noise_expected().run();
     super::complains_once(&output, "Permission denied");
     assert_complete(&test, 3 * 700);
+}
+
+/// Buffers for threads that begin then are made before.
+#[test]
+fn threads_begin_where_the_new_user_cannot_reach_the_directory() {
+    let test = TestDirectory::new("setuid-unreachable-threads");
+    if !privileged(&test) {
+        return;
+    }
+    fs::set_permissions(test.directory(), fs::Permissions::from_mode(0o700)).unwrap();
+    traced_steps(&test, "pairs 100 setuid 65534 threads 8 400").noise_expected().run().exited(DONE);
+    assert_complete(&test, 3 * (100 + 8 * 400));
 }
 
 /// Of a program that does so before its first call there is nothing: the launcher says which directory is in the way.
