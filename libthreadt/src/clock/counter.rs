@@ -113,14 +113,14 @@ pub fn find(base: usize, vdso: impl Fn() -> u64) {
     // Some of the pages cannot be read, so the kernel is asked to.
     let words =
         |address: usize| sys::read_timespec(address as *const _).map(|pair| [pair.tv_sec as u64, pair.tv_nsec as u64]);
-    let pages = (1..=PAGES).filter_map(|page| base.checked_sub(page * PAGE));
-    let places = pages.flat_map(|page| BEGINNINGS.map(|begins| page + begins));
-    let is_other = |address| words(address).is_some_and(|[first, _]| first == OTHER_NAMESPACE);
-    IS_OF_INITIAL_NAMESPACE.store(!places.clone().any(is_other), Relaxed);
-    for address in places {
-        if words(address).is_none_or(|[first, _]| first >> 32 != u64::from(MODE_TSC)) {
-            continue;
-        }
+    let heads: [Option<(usize, u64)>; PAGES * BEGINNINGS.len()] = core::array::from_fn(|place| {
+        let page = base.checked_sub((place / BEGINNINGS.len() + 1) * PAGE)?;
+        let address = page + BEGINNINGS[place % BEGINNINGS.len()];
+        words(address).map(|[first, _]| (address, first))
+    });
+    let is_initial = heads.iter().flatten().all(|(_, first)| *first != OTHER_NAMESPACE);
+    IS_OF_INITIAL_NAMESPACE.store(is_initial, Relaxed);
+    for (address, _) in heads.into_iter().flatten().filter(|(_, first)| first >> 32 == u64::from(MODE_TSC)) {
         for rate_at in RATES {
             if words(address + rate_at - 8).is_none_or(|[mask, rate]| mask != u64::MAX || !is_rate(rate)) {
                 continue;
