@@ -48,15 +48,6 @@ pub const PROCESS: u8 = 11;
 pub const USER: u8 = 12;
 /// Numbers of [`USER`] from this one on have the rows of the table; those below are the program's.
 pub const USER_EVENTS: u8 = 90;
-/// The number of user_span.
-pub const USER_SPAN: u8 = 90;
-/// The number of user_mark.
-pub const USER_MARK: u8 = 91;
-/// The number of user_counter.
-pub const USER_COUNTER: u8 = 92;
-/// The number of user_object, by which a program gives an object a name.
-pub const USER_OBJECT: u8 = 93;
-
 /// The category of the program's functions.
 pub const FUNC: u8 = 13;
 
@@ -276,6 +267,7 @@ impl Event {
 
 #[cfg(test)]
 mod tests {
+    use super::event_numbers::{USER_COUNTER, USER_MARK, USER_OBJECT, USER_SPAN};
     use super::*;
 
     #[test]
@@ -284,8 +276,8 @@ mod tests {
             assert!(core::ptr::eq(Event::find(event.category, event.number).unwrap(), &EVENTS[index]));
         }
         assert!(Event::find(2, 99).is_none());
-        let names =
-            [USER_SPAN, USER_MARK, USER_COUNTER, USER_OBJECT].map(|number| Event::find(USER, number).unwrap().name);
+        let names = [USER_SPAN, USER_MARK, USER_COUNTER, USER_OBJECT]
+            .map(|(category, number)| Event::find(category, number).unwrap().name);
         assert_eq!(names, ["user_span", "user_mark", "user_counter", "user_object"]);
     }
 

@@ -22,6 +22,16 @@ fn closed(name: &str) -> Option<TestDirectory> {
     Some(test)
 }
 
+/// A trace directory that no other user can reach. `None` for others than root.
+fn unreachable(name: &str) -> Option<TestDirectory> {
+    let test = TestDirectory::new(name);
+    if !privileged(&test) {
+        return None;
+    }
+    fs::set_permissions(test.directory(), fs::Permissions::from_mode(0o700)).unwrap();
+    Some(test)
+}
+
 /// Fails unless the subdirectory and all that is in it belong to the new user alone, and all beside it to root.
 #[track_caller]
 fn assert_separate(test: &TestDirectory) {
@@ -200,11 +210,7 @@ fn threads_that_begin_without_rights_for_a_while_lose_nothing() {
 /// Nothing can be made for a user who cannot reach the directory: the newest records stay in the buffers.
 #[test]
 fn setuid_where_the_new_user_cannot_reach_the_directory() {
-    let test = TestDirectory::new("setuid-unreachable");
-    if !privileged(&test) {
-        return;
-    }
-    fs::set_permissions(test.directory(), fs::Permissions::from_mode(0o700)).unwrap();
+    let Some(test) = unreachable("setuid-unreachable") else { return };
     let output = traced_steps(&test, "pairs 100 thread 100 setuid 65534 thread 400 pairs 100").noise_expected().run();
     super::complains_once(&output, "Permission denied");
     assert_complete(&test, 3 * 700);
@@ -213,11 +219,7 @@ fn setuid_where_the_new_user_cannot_reach_the_directory() {
 /// Buffers for threads that begin then are made before.
 #[test]
 fn threads_begin_where_the_new_user_cannot_reach_the_directory() {
-    let test = TestDirectory::new("setuid-unreachable-threads");
-    if !privileged(&test) {
-        return;
-    }
-    fs::set_permissions(test.directory(), fs::Permissions::from_mode(0o700)).unwrap();
+    let Some(test) = unreachable("setuid-unreachable-threads") else { return };
     traced_steps(&test, "pairs 100 setuid 65534 threads 8 400").noise_expected().run().exited(DONE);
     assert_complete(&test, 3 * (100 + 8 * 400));
 }
@@ -225,11 +227,7 @@ fn threads_begin_where_the_new_user_cannot_reach_the_directory() {
 /// Of a program that does so before its first call there is nothing: the launcher says which directory is in the way.
 #[test]
 fn the_launcher_names_the_directory_that_keeps_a_new_user_out() {
-    let test = TestDirectory::new("setuid-launched");
-    if !privileged(&test) {
-        return;
-    }
-    fs::set_permissions(test.directory(), fs::Permissions::from_mode(0o700)).unwrap();
+    let Some(test) = unreachable("setuid-launched") else { return };
     let run = test.native(trace_cat()).args(["run", "-d", "trace", "-e", "mutex"]).arg(steps().path());
     let output = run.args(["setuid", "65534", "pairs", "100"]).noise_expected().run();
     let place = test.directory().canonicalize().unwrap();

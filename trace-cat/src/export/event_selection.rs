@@ -1,8 +1,8 @@
 //! What of the timeline is selected. The analysis knows of processes, LWPs, objects, kinds of objects and times; the rest is here.
 
 use spec::EventSet;
-use spec::event_numbers::{FUNC_ENTER, PROC_FORK, THR_CREATE, THR_JOIN};
-use spec::tables::{USER, USER_COUNTER, USER_MARK, USER_SPAN};
+use spec::event_numbers::{FUNC_ENTER, PROC_FORK, THR_CREATE, THR_JOIN, USER_COUNTER, USER_MARK, USER_SPAN};
+use spec::tables::USER;
 
 use super::program_event::{ProgramEvent, ProgramSpan, ProgramText};
 use crate::options::Selection;
@@ -49,13 +49,13 @@ impl EventSelection {
     /// The part of a program's own event that is selected. Conditions on calls and objects leave out all but long spans.
     pub fn part(&self, event: &ProgramEvent, analysis: &Analysis) -> Option<ProgramEvent> {
         let times = &analysis.selection.times;
-        let (text, default_number) = match *event {
+        let (text, default_event) = match *event {
             ProgramEvent::Span(ProgramSpan { text, .. }) | ProgramEvent::MissingBegin { text, .. } => (text, USER_SPAN),
             ProgramEvent::Mark { text, .. } => (text, USER_MARK),
             ProgramEvent::Count { text, .. } => (text, USER_COUNTER),
         };
         let is_wanted = match text {
-            ProgramText::Name(_) => self.wants_event((USER, default_number)),
+            ProgramText::Name(_) => self.wants_event(default_event),
             ProgramText::Number(number) => self.wants_event((USER, number)),
             ProgramText::Function(..) => self.wants_event(FUNC_ENTER),
         };

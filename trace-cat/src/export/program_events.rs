@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use foldhash::fast::RandomState;
-use spec::tables::{FUNC, USER, USER_COUNTER, USER_MARK, USER_OBJECT, USER_SPAN};
+use spec::event_numbers::{FUNC_ENTER, FUNC_LEAVE, USER_COUNTER, USER_MARK, USER_OBJECT, USER_SPAN};
+use spec::tables::{FUNC, USER};
 
 use super::open_spans::OpenSpans;
 use super::program_event::{ProgramEvent, ProgramSpan, ProgramText};
@@ -37,24 +38,24 @@ impl ProgramEvents {
     pub fn add(&mut self, record: &NumericRecord, thread: u32, names: TraceNames, out: &mut Vec<ProgramEvent>) {
         self.begin_selection(record.time, &names.analysis.selection.times);
         let [a1, a2, ..] = record.arguments;
-        let (time, (category, number)) = (record.time, record.event);
-        if !matches!(category, USER | FUNC) {
-            return;
-        }
-        let text = match number {
-            _ if category == FUNC => ProgramText::Function(names.analysis.threads[thread as usize].process, a1, 0),
+        let time = record.time;
+        let text = match record.event {
+            (FUNC, _) => ProgramText::Function(names.analysis.threads[thread as usize].process, a1, 0),
             USER_SPAN | USER_MARK | USER_COUNTER => ProgramText::Name(a1),
             USER_OBJECT => return,
-            number => ProgramText::Number(number),
+            (USER, number) => ProgramText::Number(number),
+            _ => return,
         };
         let spans = self.threads.entry(thread).or_default();
         let mut has_begin = true;
-        match (text, number, record.which) {
-            (ProgramText::Function(process, function, _), 1, _) => {
+        match (text, record.event, record.which) {
+            (ProgramText::Function(process, function, _), FUNC_ENTER, _) => {
                 let is_in = |process, function, site| self.functions.has(process, function, (site, time), names);
                 spans.enter((process, function, a2), (thread, time), &is_in, &mut self.ended);
             }
-            (ProgramText::Function(..), 2, _) => has_begin = spans.leave((text, a2), thread, time, &mut self.ended),
+            (ProgramText::Function(..), FUNC_LEAVE, _) => {
+                has_begin = spans.leave((text, a2), thread, time, &mut self.ended)
+            }
             (ProgramText::Function(..), ..) => {}
             (_, _, 1) => spans.begin(text, time),
             (_, _, 2) => has_begin = spans.end(text, thread, time, &mut self.ended),

@@ -124,17 +124,18 @@ fn record(
 /// Checks that the output can be written, so that the program does not run in vain.
 /// Adds to a refusal what may be wrong with the command line.
 fn with_hint(refusal: Refusal, options: &RunOptions) -> Refusal {
-    let has_default = |is_given: bool, option| is_given.then_some(option);
-    let option = has_default(options.recording.has_default_stack(), "--stack=N")
-        .or(has_default(options.report.as_deref() == Some(Path::new("-")), "--report=FILE"));
-    match option {
-        Some(option) if refusal.status == NOT_FOUND => {
-            let hint =
-                format_args!("{} (a value of that option stands behind an equals sign: {option})", refusal.message);
-            Refusal::new(NOT_FOUND, hint)
-        }
-        _ => refusal,
+    let option = if options.recording.has_default_stack() {
+        "--stack=N"
+    } else if options.report.as_deref() == Some(Path::new("-")) {
+        "--report=FILE"
+    } else {
+        return refusal;
+    };
+    if refusal.status != NOT_FOUND {
+        return refusal;
     }
+    let message = refusal.message;
+    Refusal::new(NOT_FOUND, format_args!("{message} (a value of that option stands behind an equals sign: {option})"))
 }
 
 fn check_writable(path: &Path) -> Result<(), Refusal> {
