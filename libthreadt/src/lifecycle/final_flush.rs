@@ -12,7 +12,7 @@ use spec::buffer::NOTE_ENDED;
 use crate::first_use::{initialise_at_end, prepare_files_at_end, process_info};
 use crate::process_state::{self, GENERATIONS, PROCESS, WorkingProcess};
 use crate::storage::{self, ALL_REGIONS, RunsAfter, Slot, WriteRight, for_each_slot, slot_layout, thread_local};
-use crate::sys::{self, Errno, seccomp};
+use crate::sys::{self, Errno, observable_step, seccomp};
 use crate::trace_dir::{has_keeper, names_owner, sandbox_spares};
 use crate::{clock, recorder};
 
@@ -140,6 +140,21 @@ fn flush_releases() -> bool {
     idle
 }
 
+/// Gives up the trbuf, unless a thread has recorded since the final flush began. From here on whoever records also writes
+/// what others have in flight ([`crate::recorder`]).
+pub fn begin_without_trbuf() -> bool {
+    observable_step();
+    // ORDERING: SeqCst here and in the recorder, which accesses the two words in the other order: either a record sees that
+    // the trbuf is given up, or this sees the record.
+    PROCESS.trbuf_given_up.store(1, SeqCst);
+    observable_step();
+    let is_given_up = PROCESS.recorded_after_final_flush.load(SeqCst) == 0;
+    if !is_given_up {
+        PROCESS.trbuf_given_up.store(0, SeqCst);
+    }
+    is_given_up
+}
+
 /// Counts what could not be written and is lost with the process because it is in anonymous memory, and writes this
 /// thread's loss record. Always `false`: the trbuf still holds something.
 fn count_anonymous() -> bool {
@@ -251,7 +266,7 @@ pub fn finish(after: RunsAfter) {
     if !process.is_current() {
         return;
     }
-    if complete && idle && PROCESS.recorded_after_final_flush.load(SeqCst) == 0 {
+    if complete && idle && begin_without_trbuf() {
         process_info::remove_if_nothing_was_recorded();
         let is_blank = has_keeper() && storage::blank(process, after);
         if !process.is_current() {

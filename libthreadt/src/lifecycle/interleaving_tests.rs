@@ -87,6 +87,8 @@ impl Scene {
         set_slot_layout(layout);
         PROCESS.write_through.store(0, Relaxed);
         PROCESS.final_flush_begun.store(0, Relaxed);
+        PROCESS.recorded_after_final_flush.store(0, Relaxed);
+        PROCESS.trbuf_given_up.store(0, Relaxed);
         PROCESS.flushing.release();
         // Forgets the scene before.
         forget_slots(|_, _| ());
@@ -249,7 +251,7 @@ impl Scene {
         Some(self.records_of(&file, &[copy], text))
     }
 
-    fn record_file(&self, slot: &Slot) -> PathBuf {
+    pub(super) fn record_file(&self, slot: &Slot) -> PathBuf {
         self.directory.join(format!("tr.{PID:07x}.{:03x}", slot.lwp.load(Relaxed) & 0xfff))
     }
 

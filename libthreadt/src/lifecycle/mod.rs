@@ -15,6 +15,8 @@ mod user_change;
 #[cfg(test)]
 mod interleaving_tests;
 #[cfg(test)]
+mod late_record_tests;
+#[cfg(test)]
 mod left_records_tests;
 
 pub use crate::process_state::note_renumbering;

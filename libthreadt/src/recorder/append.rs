@@ -6,7 +6,7 @@ use core::sync::atomic::compiler_fence;
 use spec::buffer::REGIONS;
 use spec::encode::UntimedRecord;
 
-use super::{nesting, slot_adoption};
+use super::{late_record, nesting, slot_adoption};
 use crate::clock;
 use crate::first_use::process_info;
 use crate::process_state::PROCESS;
@@ -153,6 +153,11 @@ fn append_elsewhere(stale: Slot, time: u64, lines: &[UntimedRecord]) {
 fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let records = lines.len() as u32;
     let lwp = slot.lwp.load(Relaxed);
+    observable_step();
+    // ORDERING: SeqCst, as is the store to `recorded_after_final_flush` that comes before (`lifecycle::final_flush`).
+    if PROCESS.trbuf_given_up.load(SeqCst) != 0 {
+        late_record::write_earlier_releases(slot, time);
+    }
     let right = slot.become_writer(lwp, depth as u8);
     let may_write = matches!(right, WriteRight::Taken | WriteRight::Nested);
     // A handler's region is written when it is half full: it can only append while the interrupted thread writes all.

@@ -1,0 +1,112 @@
+//! Threads that hand a lock to each other while the process gives up its trbuf, and ends at any step.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use spec::buffer::SlotLayout;
+use spec::encode::UntimedRecord;
+use spec::id;
+
+use super::final_flush::{begin_alone, begin_without_trbuf, flush_all_slots};
+use super::interleaving_tests::{LockedProcess, Scene, lock_process};
+use crate::process_state::PROCESS;
+use crate::recorder::{append, note_release, release_is_recorded};
+use crate::storage::{Slot, thread_local};
+use crate::sys::interleaving::{Actor, Observer, explore, observable_step, waiting_step};
+
+const MUTEX: u64 = 0x1000;
+/// Readings of the clock.
+const RELEASED_AT: u64 = 1_000_000_000;
+const ACQUIRED_AT: u64 = RELEASED_AT + 1;
+
+/// A mutex that the first thread releases and the second one acquires, and the trbuf.
+#[derive(Clone)]
+struct Handover {
+    scene: Scene,
+    is_released: Arc<AtomicBool>,
+    is_trbuf_given_up: Arc<AtomicBool>,
+}
+
+impl Handover {
+    fn new(process: &LockedProcess) -> Handover {
+        let scene = Scene::new(process, &[5, 6], SlotLayout::BUFFERS, 0);
+        Handover { scene, is_released: Arc::default(), is_trbuf_given_up: Arc::default() }
+    }
+
+    fn slot(&self, thread: usize) -> Slot {
+        self.scene.slots[thread]
+    }
+
+    fn releaser(&self) -> Actor {
+        let handover = self.clone();
+        Box::new(move || {
+            let slot = handover.slot(0);
+            thread_local::set_current(Some(slot));
+            let noted = note_release(id::MUTEX_UNLOCK, MUTEX, RELEASED_AT);
+            observable_step();
+            handover.is_released.store(true, SeqCst);
+            // Here the others go on in any case, without a preemption; so below.
+            waiting_step();
+            let line = UntimedRecord { kind: &id::MUTEX_UNLOCK_0, arguments: [MUTEX, 0, 0, 0, 0] };
+            append(slot, RELEASED_AT, &[line]);
+            release_is_recorded(noted);
+            thread_local::set_current(None);
+        })
+    }
+
+    fn acquirer(&self) -> Actor {
+        let handover = self.clone();
+        Box::new(move || {
+            while !handover.is_released.load(SeqCst) {
+                waiting_step();
+            }
+            let line = UntimedRecord { kind: &id::MUTEX_LOCK_1, arguments: [MUTEX, 0, 0, 0, 0] };
+            append(handover.slot(1), ACQUIRED_AT, &[line]);
+        })
+    }
+
+    fn ending_thread(&self) -> Actor {
+        let handover = self.clone();
+        Box::new(move || {
+            PROCESS.final_flush_begun.store(1, SeqCst);
+            assert!(begin_alone());
+            let complete = flush_all_slots();
+            waiting_step();
+            if complete && begin_without_trbuf() {
+                handover.is_trbuf_given_up.store(true, SeqCst);
+                observable_step();
+            }
+        })
+    }
+
+    /// Lets the process end at every step: if the trbuf is gone, the files alone say who has the mutex.
+    fn observer(&self, ends_without_trbuf: &Arc<AtomicBool>) -> Observer {
+        let (handover, ends_without_trbuf) = (self.clone(), ends_without_trbuf.clone());
+        Box::new(move || {
+            if !handover.is_trbuf_given_up.load(SeqCst) {
+                return;
+            }
+            let has_record = |thread: usize| {
+                let file = handover.scene.record_file(&handover.slot(thread));
+                fs::metadata(file).is_ok_and(|metadata| metadata.len() > 0)
+            };
+            let (released, acquired) = (has_record(0), has_record(1));
+            assert!(released || !acquired, "acquired, but never released");
+            ends_without_trbuf.fetch_or(acquired, SeqCst);
+        })
+    }
+}
+
+#[test]
+fn a_lock_is_not_handed_over_without_its_release_when_the_trbuf_is_gone() {
+    let process = lock_process();
+    let ends_without_trbuf = Arc::default();
+    let orders = explore(1, || {
+        let handover = Handover::new(&process);
+        let actors = vec![handover.releaser(), handover.acquirer(), handover.ending_thread()];
+        (actors, handover.observer(&ends_without_trbuf))
+    });
+    println!("{orders} orders");
+    assert!(ends_without_trbuf.load(SeqCst), "no acquisition came after the trbuf");
+}
