@@ -78,9 +78,10 @@ impl Analysis {
                     SPIN_UNLOCK => Spin,
                     _ => return,
                 };
-                let process = self.threads[thread as usize].process;
-                // The record of the release may have been written, too.
-                let has_record = self.threads[thread as usize].last_release == Some((address, record.time));
+                // The record of the release may have been written, too, before this one or after it.
+                let (state, release) = (&mut self.threads[thread as usize], Some((address, record.time)));
+                state.in_flight = release;
+                let (process, has_record) = (state.process, state.last_release == release);
                 if self.kind_at(process, address) == Some(kind) && !has_record {
                     let object = self.object(process, address, kind, 0);
                     self.release(object, thread, 0, Release::Once, record.time);

@@ -100,6 +100,7 @@ impl Analysis {
             cancelled: None,
             disables_cancel: false,
             last_release: None,
+            in_flight: None,
             name: self.names_of_new.remove(&(process, record.tid)),
             start: None,
             open: Vec::new(),

@@ -222,7 +222,9 @@ impl Analysis {
     /// Takes an unlock, which returned `rval`.
     pub fn unlock(&mut self, thread: u32, record: &NumericRecord, kind: ObjectKind, rval: u64) {
         let (object, site) = self.called_object(thread, record, kind, record.arguments[4]);
-        if rval == 0 {
+        let release = Some((record.arguments[0], record.time));
+        let is_taken = self.threads[thread as usize].in_flight.take() == release;
+        if rval == 0 && !is_taken {
             let process = self.threads[thread as usize].process;
             self.processes[process as usize].shown.note_unlock(kind);
             self.check_unlock(object, thread, site, record.time);
@@ -237,7 +239,7 @@ impl Analysis {
                 _ => Release::Once,
             };
             self.release(object, thread, site, how, record.time);
-            self.threads[thread as usize].last_release = Some((record.arguments[0], record.time));
+            self.threads[thread as usize].last_release = release;
         }
     }
 

@@ -306,17 +306,21 @@ fn each_wait_that_a_thread_left_before_its_end_has_no_return_record() {
 
 #[test]
 fn a_release_in_flight_whose_record_was_written_happened_once() {
-    let lines = [
-        (1, 1, "6:2:1", &[16][..]),
-        (1, 1, "6:2:2", &[0, 0, 1]),
-        (2, 1, "6:2:1", &[16]),
-        (2, 1, "6:2:2", &[0, 0, 2]),
-        (10, 1, "6:4:0", &[16, 0, 0]),
-        (10, 1, "0:4:0", &[604, 16]),
-        (20, 1, "0:4:0", &[604, 16]),
-    ];
-    let (analysis, _) = analysed(&lines);
-    assert_eq!((analysis.objects[0].figures.hold.sum(), analysis.missing.acquisitions), (19, 0));
+    let record: RecordLine = (10, 1, "6:4:0", &[16, 0, 0]);
+    let in_flight: RecordLine = (10, 1, "0:4:0", &[604, 16]);
+    for released in [[record, in_flight], [in_flight, record]] {
+        let lines = [
+            (1, 1, "6:2:1", &[16][..]),
+            (1, 1, "6:2:2", &[0, 0, 1]),
+            (2, 1, "6:2:1", &[16]),
+            (2, 1, "6:2:2", &[0, 0, 2]),
+            released[0],
+            released[1],
+            (20, 1, "0:4:0", &[604, 16]),
+        ];
+        let (analysis, _) = analysed(&lines);
+        assert_eq!((analysis.objects[0].figures.hold.sum(), analysis.missing.acquisitions), (19, 0));
+    }
 }
 
 #[test]

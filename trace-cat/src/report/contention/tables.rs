@@ -174,6 +174,8 @@ pub struct ThreadState {
     pub disables_cancel: bool,
     /// The address and the time of its last unlock.
     pub last_release: Option<(u64, u64)>,
+    /// The same of the release that its last trace_inflight record notes.
+    pub in_flight: Option<(u64, u64)>,
     /// The name that pthread_setname_np gave it.
     pub name: Option<[u8; 16]>,
     /// The address of its start routine.
