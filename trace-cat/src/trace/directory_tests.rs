@@ -20,7 +20,6 @@ fn a_directory_gives_its_record_files_and_nothing_else() {
         trace.file(name, "not a record\n");
     }
     assert_eq!(trace.cat(&[]), (record_lines(0..2, 1), String::new()));
-    assert_eq!(trace.cat(&["trinfo.0000001", "trclock"]), Default::default());
 }
 
 /// They have names of record files.
@@ -143,6 +142,16 @@ fn what_cannot_be_read_is_reported_and_the_other_files_are_printed() {
          trace-cat: trbuf.0000009: No such file or directory\n\
          trace-cat: none: No such file or directory\n"
     );
+}
+
+#[test]
+fn a_file_beside_the_records_is_passed_over_unless_it_is_all_that_is_named() {
+    let trace = TestTrace::new();
+    trace.file("tr.0000001.001", record_lines(0..2, 1));
+    trace.file("trclock", Vec::new());
+    assert_eq!(trace.cat(&["trclock", "tr.0000001.001"]), (record_lines(0..2, 1), String::new()));
+    let message = "trace-cat: trclock: holds no records: name the directory, or files tr.xxxxxxx.yyy\n";
+    assert_eq!(trace.cat(&["trclock"]), (String::new(), message.to_owned()));
 }
 
 /// Somebody who has traced several programs, or hosts, names the directory that has their traces.

@@ -72,6 +72,13 @@ impl<'a> PathSearch<'a> {
         let mut search =
             PathSearch { files: Vec::new(), processes: Vec::new(), losses: Vec::new(), may_be_empty, diagnostics };
         paths.iter().for_each(|path| search.add_argument(path));
+        if let Some(path) = paths.iter().find(|path| is_without_records(path))
+            && search.files.is_empty()
+            && search.processes.is_empty()
+            && !may_be_empty
+        {
+            diagnostics.report_damage(path.display(), "holds no records: name the directory, or files tr.xxxxxxx.yyy");
+        }
         search
     }
 
@@ -105,12 +112,8 @@ impl<'a> PathSearch<'a> {
                 self.add_process(ProcessFiles::of_file(path, number));
             }
             Some(FileName::Spare { process, number }) => _ = self.add_spare(path.to_owned(), process, number),
-            Some(FileName::Info(_) | FileName::Clock | FileName::Control) => {
-                debug!("{}: holds no records", path.display())
-            }
-            Some(FileName::Records { .. }) | None => {
-                self.files.push(RequestedFile { path: path.to_owned(), is_argument: true })
-            }
+            Some(_) if is_without_records(path) => debug!("{}: holds no records", path.display()),
+            _ => self.files.push(RequestedFile { path: path.to_owned(), is_argument: true }),
         }
     }
 
@@ -226,6 +229,11 @@ impl<'a> PathSearch<'a> {
                 .report_damage(path.display(), format_args!("format {format}; this trace-cat knows format {FORMAT}"));
         }
     }
+}
+
+/// Whether the name is that of a file beside the records: about a process, or the directory.
+fn is_without_records(path: &Path) -> bool {
+    matches!(split_name(path).1, Some(FileName::Info(_) | FileName::Clock | FileName::Control))
 }
 
 /// Which directories below one without a trace have any: somebody named the directory that `run` made them in.
