@@ -59,18 +59,23 @@ mod unwind;
 #[cfg(not(test))]
 mod entry {
     use core::ffi::{c_int, c_void};
+    use core::ptr::null_mut;
 
     use crate::{first_use, lifecycle, recorder};
 
     unsafe extern "C" {
         fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+        fn __cxa_at_quick_exit(handler: extern "C" fn(*mut c_void), object: *mut c_void) -> c_int;
     }
 
     /// The constructor. It runs before the program's own code, though not always before the first hook.
     extern "C" fn construct() {
         if first_use::is_recording() {
-            // SAFETY: the handler stays mapped: the library is linked with -z nodelete.
-            unsafe { on_exit(lifecycle::at_exit, core::ptr::null_mut()) };
+            // SAFETY: the handlers stay mapped: the library is linked with -z nodelete.
+            unsafe {
+                on_exit(lifecycle::at_exit, null_mut());
+                __cxa_at_quick_exit(lifecycle::at_quick_exit, null_mut());
+            }
             recorder::begin_handler();
             first_use::choose_functions();
         }

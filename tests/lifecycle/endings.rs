@@ -37,6 +37,18 @@ fn every_stage_is_recorded() {
     }
 }
 
+/// The handlers of `quick_exit` are the program's, as its main function is.
+#[test]
+fn what_a_handler_of_quick_exit_executes_goes_on_in_the_same_files() {
+    let test = TestDirectory::new("endings-executes");
+    test.traced(Program::c("lifecycle/endings.c")).arg("executes").run().exited(32);
+    let trace = clean(&test);
+    let pid = trace.records[0].fields.pid;
+    assert_eq!(super::pairs(&trace, pid), (1 + 2 + 6 + 4) + (1 + 2 + 6));
+    let renamed = super::names(&test.trace_directory()).into_iter().filter(|name| name.starts_with("old."));
+    assert_eq!(renamed.count(), 0);
+}
+
 /// A call that ends its process, or its thread, does not return to be recorded.
 #[test]
 fn the_call_that_ends_a_thread_is_told() {

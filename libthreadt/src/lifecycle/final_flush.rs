@@ -140,19 +140,19 @@ fn flush_releases() -> bool {
     idle
 }
 
-/// Gives up the trbuf, unless a thread has recorded since the final flush began. From here on whoever records also writes
-/// what others have in flight ([`crate::recorder`]).
+/// Lets other threads record no more, unless one has recorded since the final flush began; then the trbuf has to stay. Without
+/// it the process might end between a release and its record, and after the record of the acquisition that followed.
 pub fn begin_without_trbuf() -> bool {
     observable_step();
     // ORDERING: SeqCst here and in the recorder, which accesses the two words in the other order: either a record sees that
-    // the trbuf is given up, or this sees the record.
-    PROCESS.trbuf_given_up.store(1, SeqCst);
+    // the process ends, or this sees the record.
+    PROCESS.ending_lwp.store(sys::thread_id(), SeqCst);
     observable_step();
-    let is_given_up = PROCESS.recorded_after_final_flush.load(SeqCst) == 0;
-    if !is_given_up {
-        PROCESS.trbuf_given_up.store(0, SeqCst);
+    let is_quiet = PROCESS.recorded_after_final_flush.load(SeqCst) == 0;
+    if !is_quiet {
+        PROCESS.ending_lwp.store(0, SeqCst);
     }
-    is_given_up
+    is_quiet
 }
 
 /// Counts what could not be written and is lost with the process because it is in anonymous memory, and writes this

@@ -88,7 +88,7 @@ impl Scene {
         PROCESS.write_through.store(0, Relaxed);
         PROCESS.final_flush_begun.store(0, Relaxed);
         PROCESS.recorded_after_final_flush.store(0, Relaxed);
-        PROCESS.trbuf_given_up.store(0, Relaxed);
+        PROCESS.ending_lwp.store(0, Relaxed);
         PROCESS.flushing.release();
         // Forgets the scene before.
         forget_slots(|_, _| ());

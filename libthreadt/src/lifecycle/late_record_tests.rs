@@ -25,13 +25,13 @@ const ACQUIRED_AT: u64 = RELEASED_AT + 1;
 struct Handover {
     scene: Scene,
     is_released: Arc<AtomicBool>,
-    is_trbuf_given_up: Arc<AtomicBool>,
+    is_trbuf_gone: Arc<AtomicBool>,
 }
 
 impl Handover {
     fn new(process: &LockedProcess) -> Handover {
         let scene = Scene::new(process, &[5, 6], SlotLayout::BUFFERS, 0);
-        Handover { scene, is_released: Arc::default(), is_trbuf_given_up: Arc::default() }
+        Handover { scene, is_released: Arc::default(), is_trbuf_gone: Arc::default() }
     }
 
     fn slot(&self, thread: usize) -> Slot {
@@ -74,17 +74,19 @@ impl Handover {
             let complete = flush_all_slots();
             waiting_step();
             if complete && begin_without_trbuf() {
-                handover.is_trbuf_given_up.store(true, SeqCst);
+                handover.is_trbuf_gone.store(true, SeqCst);
                 observable_step();
             }
         })
     }
 
     /// Lets the process end at every step: if the trbuf is gone, the files alone say who has the mutex.
-    fn observer(&self, ends_without_trbuf: &Arc<AtomicBool>) -> Observer {
-        let (handover, ends_without_trbuf) = (self.clone(), ends_without_trbuf.clone());
+    fn observer(&self, is_cut_off: &Arc<AtomicBool>) -> Observer {
+        let (handover, is_cut_off) = (self.clone(), is_cut_off.clone());
         Box::new(move || {
-            if !handover.is_trbuf_given_up.load(SeqCst) {
+            // A process that has not ended while its threads waited for that, is no more tested.
+            let has_lasted = PROCESS.ending_lwp.load(SeqCst) == 0;
+            if !handover.is_trbuf_gone.load(SeqCst) || has_lasted {
                 return;
             }
             let has_record = |thread: usize| {
@@ -93,7 +95,7 @@ impl Handover {
             };
             let (released, acquired) = (has_record(0), has_record(1));
             assert!(released || !acquired, "acquired, but never released");
-            ends_without_trbuf.fetch_or(acquired, SeqCst);
+            is_cut_off.fetch_or(handover.is_released.load(SeqCst) && !released, SeqCst);
         })
     }
 }
@@ -101,12 +103,12 @@ impl Handover {
 #[test]
 fn a_lock_is_not_handed_over_without_its_release_when_the_trbuf_is_gone() {
     let process = lock_process();
-    let ends_without_trbuf = Arc::default();
+    let is_cut_off = Arc::default();
     let orders = explore(1, || {
         let handover = Handover::new(&process);
         let actors = vec![handover.releaser(), handover.acquirer(), handover.ending_thread()];
-        (actors, handover.observer(&ends_without_trbuf))
+        (actors, handover.observer(&is_cut_off))
     });
     println!("{orders} orders");
-    assert!(ends_without_trbuf.load(SeqCst), "no acquisition came after the trbuf");
+    assert!(is_cut_off.load(SeqCst), "no release was cut off");
 }

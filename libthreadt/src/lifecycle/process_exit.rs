@@ -1,4 +1,4 @@
-//! The process ends by `exit`, or by returning from main.
+//! The process ends by `exit` or `quick_exit`, or by returning from main.
 
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
@@ -51,5 +51,15 @@ extern "C" fn exited(status: c_int, _argument: *mut c_void) {
     if !process_state::is_vfork_child() {
         recorder::end_handler();
     }
+    finish(RunsAfter::Program);
+}
+
+/// The last handler of `quick_exit`, which runs after those that the program has added.
+#[unsafe(naked)]
+pub extern "C" fn at_quick_exit(argument: *mut c_void) {
+    naked_asm!(".cfi_startproc", enter_aligned!("{exited}"), ".cfi_endproc", exited = sym exited_quickly)
+}
+
+extern "C" fn exited_quickly(_argument: *mut c_void) {
     finish(RunsAfter::Program);
 }

@@ -45,8 +45,8 @@ pub struct ProcessState {
     pub flushing: Hold,
     /// 1 when a thread has recorded after the final flush had begun.
     pub recorded_after_final_flush: AtomicU32,
-    /// 1 once all is in the files, and the process goes on without its trbuf until it ends.
-    pub trbuf_given_up: AtomicU32,
+    /// The LWP that ends the process, once all is in the files and it removes the trbuf; 0 if nobody waits for the end, or no more.
+    pub ending_lwp: AtomicU32,
     /// 1 once the end of the process has been recorded.
     pub exit_recorded: AtomicU32,
     /// The PID of the process whose page this is, from when that begins to initialise itself (a forked child: has noted who forked

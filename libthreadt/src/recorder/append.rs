@@ -6,7 +6,7 @@ use core::sync::atomic::compiler_fence;
 use spec::buffer::REGIONS;
 use spec::encode::UntimedRecord;
 
-use super::{late_record, nesting, slot_adoption};
+use super::{nesting, slot_adoption};
 use crate::clock;
 use crate::first_use::process_info;
 use crate::process_state::PROCESS;
@@ -78,7 +78,7 @@ fn append_at(slot: Slot, depth: usize, place: usize, time: u64, lines: &[Untimed
 #[inline(never)]
 fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     if PROCESS.final_flush_begun.load(Relaxed) != 0 {
-        PROCESS.recorded_after_final_flush.store(1, SeqCst);
+        begin_late_record();
     }
     if slot.is_stale() {
         return append_elsewhere(slot, time, lines);
@@ -127,6 +127,28 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     append_or_write(slot, depth, time, lines);
 }
 
+/// How long the end of the process is waited for, all late records together: it may be kept by a file that `exit` flushes.
+const END_PATIENCE_STEPS: u32 = if cfg!(test) { 1 } else { 1000 };
+const END_PATIENCE_NS: i64 = 100_000;
+
+/// Notes that a thread records after the final flush has begun. Where the trbuf has gone already, this mostly does not return: the
+/// process ends meanwhile, and others that were ended before their own record would miss it.
+#[cold]
+fn begin_late_record() {
+    // ORDERING: SeqCst, as for the word below (`lifecycle::final_flush`).
+    PROCESS.recorded_after_final_flush.store(1, SeqCst);
+    let is_ending = || ![0, sys::thread_id()].contains(&PROCESS.ending_lwp.load(SeqCst));
+    for _ in 0..END_PATIENCE_STEPS {
+        observable_step();
+        if !is_ending() {
+            return;
+        }
+        // OBSERVABLE: the thread stands.
+        sys::sleep(END_PATIENCE_NS);
+    }
+    PROCESS.ending_lwp.store(0, SeqCst);
+}
+
 /// Writes this thread's buffer to its file. A ring is not written: it keeps its records.
 pub fn write_out(slot: Slot) {
     if slot_layout().is_ring() || slot.is_stale() {
@@ -153,11 +175,6 @@ fn append_elsewhere(stale: Slot, time: u64, lines: &[UntimedRecord]) {
 fn append_or_write(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     let records = lines.len() as u32;
     let lwp = slot.lwp.load(Relaxed);
-    observable_step();
-    // ORDERING: SeqCst, as is the store to `recorded_after_final_flush` that comes before (`lifecycle::final_flush`).
-    if PROCESS.trbuf_given_up.load(SeqCst) != 0 {
-        late_record::write_earlier_releases(slot, time);
-    }
     let right = slot.become_writer(lwp, depth as u8);
     let may_write = matches!(right, WriteRight::Taken | WriteRight::Nested);
     // A handler's region is written when it is half full: it can only append while the interrupted thread writes all.

@@ -34,12 +34,6 @@ impl Slot {
         }
     }
 
-    /// Whether a release is in flight that began at `time` or before, nanoseconds since the Epoch.
-    pub fn has_release_up_to(self, time: u64) -> bool {
-        self.published().in_flight.load(Acquire) != 0
-            && clock::since_epoch(self.published().in_flight_since.load(Relaxed)) <= time
-    }
-
     /// Whether a release is in flight that began before `time` and since `earliest`, readings of the clock.
     pub fn is_releasing(self, earliest: u64, time: u64) -> bool {
         self.published().in_flight.load(Acquire) != 0

@@ -208,16 +208,23 @@ static int filler = -1, late_pairs;
 
 static void record_late(void) {
     static char zeros[1 << 16];
+    if (filler < 0)
+        return;
     for (size_t size = sizeof zeros; size > 0;)
         if (write(filler, zeros, size) <= 0)
             size /= 2;
     pairs(late_pairs);
 }
 
+static void add_record_late(void) { CHECK(at_quick_exit(record_late) == 0); }
+
+// Before the constructors of libraries, so that it runs after their handlers.
+__attribute__((section(".preinit_array"), used)) static void (*const add_first)(void) = add_record_late;
+
 static void late(const char *file, int number) {
     filler = open(file, O_CREAT | O_WRONLY, 0600);
     late_pairs = number;
-    CHECK(filler >= 0 && at_quick_exit(record_late) == 0);
+    CHECK(filler >= 0);
 }
 
 static void family(int number, int count) {

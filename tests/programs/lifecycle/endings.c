@@ -1,7 +1,8 @@
 // Ends in one way or another, with calls at every stage of its life: `endings MODE`.
 //
 // One pair of calls in a constructor, two in main, three in each of two workers, four in a handler of exit or
-// quick_exit, five in a destructor. With main_pthread_exit the workers make theirs when main has gone.
+// quick_exit, five in a destructor. With main_pthread_exit the workers make theirs when main has gone; with executes the handler of
+// quick_exit then executes this program with _exit.
 
 #define _GNU_SOURCE
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "calls.h"
 
 static int late;
+static const char *executed;
 
 __attribute__((constructor)) static void before_main(void) {
     pairs(1);
@@ -21,6 +23,8 @@ __attribute__((destructor)) static void after_main(void) {
 
 static void handler(void) {
     pairs(4);
+    if (executed)
+        execl(executed, executed, "_exit", NULL);
 }
 
 static void *work(void *main_thread) {
@@ -61,7 +65,9 @@ int main(int argc, char **argv) {
         _exit(32);
     if (strcmp(mode, "_Exit") == 0)
         _Exit(33);
-    if (strcmp(mode, "quick_exit") == 0)
+    if (strcmp(mode, "executes") == 0)
+        executed = argv[0];
+    if (strcmp(mode, "quick_exit") == 0 || executed)
         quick_exit(34);
     return 35;
 }
