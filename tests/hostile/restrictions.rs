@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::super::harness::{CommandOutput, Program, TestCommand, TestDirectory, library, repository};
 use super::super::order::checker;
-use super::{DONE, words};
+use super::{DONE, assert_complete, words};
 
 /// Records of `pairs N`, and of `timed N`.
 const fn pairs(count: usize) -> usize {
@@ -35,7 +35,7 @@ fn now() -> u128 {
 /// Fails unless these records are there, in an order that can have happened, and with times of this test.
 #[track_caller]
 fn assert_recorded(test: &TestDirectory, records: usize, began: u128) {
-    let trace = super::assert_complete(test, records);
+    let trace = assert_complete(test, records);
     let times = trace.records.iter().map(|record| {
         let time: u128 = record.line[..20].replace(':', "").parse().unwrap();
         time
@@ -179,7 +179,7 @@ fn a_refused_restriction_changes_nothing() {
 fn a_filter_that_was_refused_because_of_a_thread_forbids_nothing() {
     let test = TestDirectory::new("sync-refused");
     super::traced_steps(&test, "pairs 100 refusedsync 5000 pairs 100").run().exited(DONE);
-    super::assert_complete(&test, 3 * 5200);
+    assert_complete(&test, 3 * 5200);
 }
 
 /// A filter that kills for closing what is above the program's own descriptors: nothing is opened any more, so that nothing stays
@@ -193,7 +193,7 @@ fn a_filter_may_judge_close_by_the_descriptor() {
         let run = super::traced_steps(&test, &steps).env("THR_TRACE_BUF", "1");
         if keeps == "0 2" {
             run.run().exited(DONE);
-            super::assert_complete(&test, records);
+            assert_complete(&test, records);
         } else {
             super::complains_once(&run.noise_expected().run(), "Operation not permitted");
             super::assert_counted(&test, records, libc::EPERM);
@@ -209,7 +209,7 @@ fn another_thread_answers_only_the_programs_own_calls() {
     let run = super::traced_mutexes(&test, &Program::c("hostile/asked.c")).arg("300").env("THR_TRACE_BUF", "1");
     let output = run.noise_expected().run();
     super::complains_once(&output, "Operation not permitted");
-    super::assert_complete(&test, 3 * 301);
+    assert_complete(&test, 3 * 301);
 }
 
 /// System calls that the kernel hands to the program by a SIGSYS, which it does not expect where it makes none: there are none
@@ -284,4 +284,20 @@ fn a_filter_that_was_there_before_must_allow_what_is_documented() {
     let unknown: Vec<_> =
         killed.iter().filter(|number| !documented.iter().any(|(_, known)| known == *number)).collect();
     assert!(unknown.is_empty() && killed.contains(&libc::SYS_pwrite64), "{unknown:?} of {killed:?}");
+}
+
+/// A filter may refuse to block signals, and permit to set the mask.
+#[test]
+fn a_signal_stays_blocked_where_a_filter_refuses_to_block_signals() {
+    let program = Program::c("hostile/refused_mask.c");
+    for (number, mode) in [("20000", ("", "")), ("5", ("", "")), ("50", MODES[1]), ("20000", MODES[2])] {
+        let test = TestDirectory::new("refused-mask");
+        test.native(&program).arg(number).run().exited(DONE);
+        let run = test.traced(&program).arg(number).env("THR_TRACE_EVENTS", "mutex");
+        let run = if mode.0.is_empty() { run } else { run.env(mode.0, mode.1) };
+        run.run().exited(DONE);
+        if mode != MODES[2] {
+            assert_complete(&test, 3 * number.parse::<usize>().unwrap());
+        }
+    }
 }

@@ -29,7 +29,8 @@ impl BlockedSignals {
         // OBSERVABLE: a signal of this thread comes some microseconds later, after `drop`.
         let result =
             unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as usize, pointers[0], pointers[1], SET_SIZE]) };
-        result.is_ok().then_some(BlockedSignals { before })
+        // Not `then_some`: what that does not return is dropped, and would set the mask.
+        result.is_ok().then(|| BlockedSignals { before })
     }
 }
 
