@@ -30,10 +30,10 @@ fn wild_words_only_choose_what_is_recorded() {
     // The version, as it was.
     file.write_all_at(&1u32.to_le_bytes(), CONTROL_OFFSET as u64).unwrap();
     set(&test, program.pid(), "-e thr_setspecific --stack 0 --level all --detail off --resume");
-    std::thread::sleep(Duration::from_millis(50));
     stop(&test, program);
     let merged = test.merged();
-    assert!(merged.of("trace_events").len() > 10, "{}", merged.records.len());
+    // Each of the four threads follows the last change at least.
+    assert!(merged.of("trace_events").len() >= 4, "{}", merged.records.len());
 }
 
 #[test]
@@ -53,7 +53,6 @@ fn a_trbuf_with_another_name_or_without_its_process_is_not_changed() {
     let output = test.native(trace_cat()).args(["set", "--pause", "--flush"]).arg(test.trace_directory()).run();
     output.success();
     fs::remove_file(test.trace_directory().join("trbuf.7777777")).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
     stop(&test, program);
     assert_eq!(assert_all_or_none(&test.trace()).0, 1);
 }

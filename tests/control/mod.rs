@@ -6,6 +6,7 @@ mod snapshots;
 mod switching;
 
 use std::fs;
+use std::time::Duration;
 
 use super::harness::{CommandOutput, Program, Record, RunningCommand, TestCommand, TestDirectory, Trace, trace_cat};
 
@@ -30,6 +31,24 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 /// What has been recorded so far, buffers included.
 fn so_far(test: &TestDirectory) -> Trace {
     Trace::parse("trace-cat", &test.trace_cat().run().stdout)
+}
+
+/// Waits until the trace has so many records of settings: each thread makes one at its next call after a change.
+#[track_caller]
+fn wait_for_changes(test: &TestDirectory, count: usize) {
+    wait_until(|| so_far(test).of("trace_events").len() >= count);
+}
+
+/// Waits until `holds` is true.
+#[track_caller]
+fn wait_until(holds: impl Fn() -> bool) {
+    for _ in 0..20_000 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("waited in vain");
 }
 
 /// What `trace-cat status` prints.

@@ -1,9 +1,11 @@
 //! Children, other programs, other users, and real programs.
 
 use std::fs;
-use std::time::Duration;
 
-use super::{assert_all_or_none, kinds_of_files, numbered, set, so_far, status, status_line, stop, words};
+use super::{
+    assert_all_or_none, kinds_of_files, numbered, set, so_far, status, status_line, stop, wait_for_changes, wait_until,
+    words,
+};
 use crate::harness::{Program, TestDirectory, trace_cat};
 use crate::hostile::{open_to_all, privileged};
 use crate::lifecycle::namespaces::contained;
@@ -23,15 +25,11 @@ fn a_child_goes_on_as_its_parent_was_changed_and_is_changed_alone() {
     let program = Program::c("control/numbered.c");
     let run = test.traced("/bin/sh").args(["-c", script, "sh"]).arg(program.path());
     let shell = run.env("THR_TRACE_CONTROL", "1").env("THR_TRACE_EVENTS", "").spawn();
-    while listed(&test).is_empty() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until(|| !listed(&test).is_empty());
     set(&test, shell.pid(), "-e thr_setspecific");
     fs::write(test.directory().join("fork"), "").unwrap();
     let traced = || so_far(&test);
-    while traced().of("thr_setspecific").is_empty() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until(|| !traced().of("thr_setspecific").is_empty());
     let child = traced().of("thr_setspecific")[0].fields.pid;
     assert_ne!(child, shell.pid());
     set(&test, child, "--pause");
@@ -60,14 +58,11 @@ fn all_processes_of_a_directory_are_changed_together() {
     let mut program = numbered(&test, "2 50000 fork").env("THR_TRACE_EVENTS", "thr_setspecific").spawn();
     program.wait_for("ready");
     program.wait_for("child");
-    while listed(&test).len() < 2 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until(|| listed(&test).len() == 2);
     let directory = test.trace_directory();
     test.native(trace_cat()).args(["set", "--pause"]).arg(&directory).run().success();
-    std::thread::sleep(Duration::from_millis(100));
+    wait_for_changes(&test, 3);
     test.native(trace_cat()).args(["set", "--resume"]).arg(&directory).run().success();
-    std::thread::sleep(Duration::from_millis(100));
     stop(&test, program);
     let (changes, calls) = assert_all_or_none(&test.trace());
     assert!(changes >= 6 && calls > 0, "{changes} changes, {calls} calls");
@@ -112,8 +107,9 @@ fn a_process_that_executes_another_program_is_not_called_unrecorded() {
         output.stderr_text().ends_with("executes another program, which has recorded nothing so far\n"),
         "{output:?}"
     );
+    let recorded = so_far(&test).records.len();
     fs::write(test.directory().join("go"), "").unwrap();
-    // Whether it records when this begins or a little later.
+    wait_until(|| so_far(&test).records.len() > recorded);
     set(&test, program.pid(), "--pause");
     stop(&test, program);
     assert!(!test.trace().of("trace_events").is_empty());
@@ -150,9 +146,7 @@ fn only_the_user_and_root_can() {
     let mut program = numbered(&test, "1 50000").env("THR_TRACE_EVENTS", "thr_setspecific").spawn();
     program.wait_for("ready");
     let directory = test.trace_directory();
-    while listed(&test).is_empty() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until(|| !listed(&test).is_empty());
     // Where another user cannot even execute trace-cat, nothing is changed either.
     let copy = test.directory().join("trace-cat");
     fs::copy(trace_cat(), &copy).unwrap();

@@ -71,11 +71,12 @@ fn a_handler_gets_the_changes_that_threads_follow() {
         let run = run.env("LD_PRELOAD", preload(&handler)).env("THR_TRACE_EVENTS", "thread");
         let mut program = run.env("THR_TRACE_HANDLER", format!("{}:{parameters}", handler.path().display())).spawn();
         program.wait_for("ready");
-        for option in ["--pause", "--resume"] {
-            let pid = program.pid().to_string();
-            test.native(trace_cat()).args(["set", option, &pid]).run().success();
-            std::thread::sleep(Duration::from_millis(200));
-        }
+        let set = |option: &str, pid: u32| {
+            test.native(trace_cat()).args(["set", option, &pid.to_string()]).run().success();
+        };
+        set("--pause", program.pid());
+        program.wait_for("change 1\nchange 1\n");
+        set("--resume", program.pid());
         std::fs::write(test.directory().join("stop"), "").unwrap();
         let output = program.wait();
         let text = output.success().stdout_text();

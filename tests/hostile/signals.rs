@@ -250,8 +250,9 @@ fn handlers_do_not_wait_for_what_others_have_interrupted() {
         let numbers: Vec<usize> =
             output.exited(super::DONE).stdout_text().split_whitespace().map(|number| number.parse().unwrap()).collect();
         let [posts, sleeps] = numbers[..] else { panic!("{numbers:?}") };
-        // Up to 10,000 times for one that waits in vain, which most would do.
-        assert!(sleeps < 20_000, "{call} each {period} us, unbuffered {unbuffered}: {sleeps} sleeps");
+        // Up to 10,000 times for one of the 40 that waits in vain, which most would do; one that waits for a thread without a processor
+        // sleeps often, too.
+        assert!(sleeps < 100_000, "{call} each {period} us, unbuffered {unbuffered}: {sleeps} sleeps");
         assert_eq!(test.merged().of("sema_post").len(), posts);
     }
 }

@@ -1,4 +1,4 @@
-// Records, and executes itself, which records nothing until the file `go` appears, and then until `stop` does: `executes`.
+// Records, and executes itself, which records nothing until the file `go` appears, and then until `stop` does, and once after that: `executes`.
 // `executes TIMES`: so often one after the other, recording at once and for some milliseconds each time.
 
 #include <pthread.h>
@@ -42,9 +42,9 @@ int main(int argc, char **argv) {
     fflush(stdout);
     while (access("go", F_OK))
         usleep(1000);
-    while (access("stop", F_OK)) {
+    for (int is_last = 0; !is_last; usleep(1000)) {
+        is_last = !access("stop", F_OK);
         record();
-        usleep(1000);
     }
     return 0;
 }

@@ -1,5 +1,5 @@
 // Threads make numbered calls (pthread_setspecific), and lock a mutex that all of them share, until the file `stop` appears in the
-// working directory. `numbered THREADS NANOSECONDS [fork]`: so long is the time between two calls; with `fork` a child does the
+// working directory, and once after that. `numbered THREADS NANOSECONDS [fork]`: so long is the time between two calls; with `fork` a child does the
 // same with one thread. Prints "ready" when all threads have begun.
 
 #include <pthread.h>
@@ -20,7 +20,9 @@ static long pause_ns;
 static void *call(void *unused) {
     (void)unused;
     atomic_fetch_add(&begun, 1);
-    for (uintptr_t number = 1; !ends; number++) {
+    int is_last = 0;
+    for (uintptr_t number = 1; !is_last; number++) {
+        is_last = ends;
         CHECK(pthread_setspecific(key, (void *)number) == 0);
         CHECK(pthread_mutex_lock(&mutex) == 0);
         CHECK(pthread_mutex_unlock(&mutex) == 0);

@@ -33,6 +33,8 @@ static pthread_mutex_t third = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t both;
 static pthread_once_t control = PTHREAD_ONCE_INIT, other_control = PTHREAD_ONCE_INIT;
 static sem_t posted;
+// Guarded by `second`.
+static int has_second;
 static sigjmp_buf before;
 static volatile sig_atomic_t is_about_to_lock;
 
@@ -77,6 +79,7 @@ static void *signal_and_lock(void *unused) {
 
 static void *lock_in_order(void *unused) {
     CHECK(!pthread_mutex_lock(&second));
+    has_second = 1;
     say("ready\n");
     CHECK(!pthread_mutex_lock(&first));
     return unused;
@@ -182,12 +185,14 @@ int main(int count, char **arguments) {
         say("ready\n");
         CHECK(!pthread_once(&control, first_routine));
     } else if (!strcmp(mode, "limit")) {
-        struct timespec limit;
-        CHECK(!clock_gettime(CLOCK_REALTIME, &limit));
-        limit.tv_sec++;
         CHECK(!pthread_mutex_lock(&first) && !pthread_mutex_lock(&second));
         CHECK(!pthread_create(&thread, NULL, lock_in_order, NULL));
-        pthread_cond_timedwait(&cond, &second, &limit);
+        while (!has_second) {
+            struct timespec limit;
+            CHECK(!clock_gettime(CLOCK_REALTIME, &limit));
+            limit.tv_sec++;
+            pthread_cond_timedwait(&cond, &second, &limit);
+        }
     } else if (!strcmp(mode, "cancelled")) {
         CHECK(!pthread_create(&thread, NULL, wait_for_cond, NULL));
         while (sem_wait(&posted))

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,7 +21,11 @@ static int is_waiting, may_go;
 
 static void *unlocks(void *argument) { return pthread_mutex_unlock(&unlocked) ? &unlocked : argument; }
 static void *ends_with_lock(void *mutex) { return pthread_mutex_lock(mutex) ? mutex : NULL; }
-static void *ends(void *argument) { return argument; }
+
+static void *ends(void *number) {
+    __atomic_store_n((pid_t *)number, (pid_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+    return NULL;
+}
 
 static void *waits(void *argument) {
     CHECK(!pthread_mutex_lock(argument));
@@ -80,9 +85,11 @@ int main(int count, char **arguments) {
     await(&second, 2);
     CHECK(!pthread_cond_broadcast(&cond) && !pthread_cond_broadcast(&other_cond));
     CHECK(!pthread_join(threads[0], NULL) && !pthread_join(threads[1], NULL));
-    CHECK(!pthread_create(&threads[0], NULL, ends, NULL));
+    pid_t number = 0;
+    CHECK(!pthread_create(&threads[0], NULL, ends, &number));
     if (well)
         CHECK(!pthread_detach(threads[0]));
-    usleep(200000);
+    while (!__atomic_load_n(&number, __ATOMIC_SEQ_CST) || !syscall(SYS_tgkill, getpid(), number, 0))
+        usleep(1000);
     return 0;
 }

@@ -207,7 +207,7 @@ mod tests {
         let text = record(1, 1, "02:04:0", 0);
         let mut image = TrbufImage::with_text(1, &text);
         image.set_lost(0, 8, 28);
-        fs::write(directory.path().join("trbuf.0000001"), &image.bytes).unwrap();
+        image.write(&directory.path().join("trbuf.0000001"));
         let new = NewFiles::since(&TraceFiles::default(), &TraceFiles::of(directory.path()), &recording);
         let bytes = text.len() as u64;
         let expected = NewFiles { processes: 1, files: 1, bytes, lost: 8, killed: 1, ..NewFiles::default() };

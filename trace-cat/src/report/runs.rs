@@ -322,7 +322,7 @@ mod tests {
         // The first and the last records of one that was killed, or runs, are in its trbuf.
         let directory = trace(&[(1, 100, &[5]), (2, 100, &[4]), (3, 100, &[6]), (4, 100, &[8])]);
         let [first, last] = [3, 7].map(|seconds| record(seconds * 1_000_000_000, 1, "02:04:0", 0));
-        let write = |image: TrbufImage| fs::write(directory.path().join(TRBUF), image.bytes).unwrap();
+        let write = |image: TrbufImage| image.write(&directory.path().join(TRBUF));
         let runs = || {
             let runs = find_runs(&[directory.path().to_owned()]);
             runs.iter().map(|run| (run.processes.len(), run.start / 1_000_000_000)).collect::<Vec<_>>()

@@ -4,10 +4,12 @@ use std::fs::{self, File, OpenOptions};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::filter::LineLimit;
 use crate::merge::{BatchTransform, Merge, MergeLimits};
 use crate::support::diagnostics::tests::recorded_diagnostics;
+use crate::testing::trbuf_image::wait_for_writers;
 use crate::trace::file_handle::{DescriptorBudget, FileHandle, open};
 use crate::trace::inputs;
 use crate::trace::record_text::RecordText;
@@ -56,11 +58,13 @@ pub fn merge_limited(
 /// A trace directory, removed when it goes out of scope.
 pub struct TestTrace {
     directory: tempfile::TempDir,
+    /// The process of the trbuf runs.
+    has_owner: AtomicBool,
 }
 
 impl TestTrace {
     pub fn new() -> TestTrace {
-        TestTrace { directory: tempfile::tempdir().unwrap() }
+        TestTrace { directory: tempfile::tempdir().unwrap(), has_owner: AtomicBool::new(false) }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -70,6 +74,9 @@ impl TestTrace {
     /// Writes a file.
     pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> &TestTrace {
         fs::write(self.path(name), bytes).unwrap();
+        if name.starts_with("trbuf") && !self.has_owner.load(Relaxed) {
+            wait_for_writers(&self.path(name));
+        }
         self
     }
 
@@ -82,7 +89,15 @@ impl TestTrace {
 
     /// Opens the trbuf for writing, as only its process does: until the file is dropped, the process counts as running.
     pub fn open_trbuf_as_owner(&self) -> File {
+        self.has_owner.store(true, Relaxed);
         OpenOptions::new().read(true).write(true).open(self.path(TRBUF)).unwrap()
+    }
+
+    /// The process that has opened the trbuf ends.
+    pub fn end_owner(&self, owner: File) {
+        drop(owner);
+        self.has_owner.store(false, Relaxed);
+        wait_for_writers(&self.path(TRBUF));
     }
 
     /// Merges these files, or the complete directory if `names` is empty; returns output and messages, from which the

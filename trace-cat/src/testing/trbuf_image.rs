@@ -1,13 +1,34 @@
 //! The bytes of a trbuf, made for tests.
 
+use std::fs::{self, File};
+use std::io;
 use std::mem::offset_of;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::Duration;
 
 use spec::buffer::{
     CONTROL_OFFSET, ControlWords, FileEntry, Header, IN_FLIGHT_EVENT_AT, MAGIC, PAGE, REGION_OFFSETS, SLOTS_OFFSET,
     SlotHeader, SlotLayout, VERSION, pack_range, region_word_offsets,
 };
 use spec::id;
+
+/// Waits until nobody has a file open for writing, and its process counts as dead: children that other tests fork at this
+/// moment have what this process has open until they execute their programs.
+pub fn wait_for_writers(path: &Path) {
+    let file = File::open(path).unwrap();
+    // SAFETY: the descriptor is open, and F_SETLEASE takes an integer.
+    let lease = |kind: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) };
+    while lease(libc::F_RDLCK) != 0 {
+        if io::Error::last_os_error().raw_os_error() != Some(libc::EAGAIN) {
+            // The file system has no leases.
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(lease(libc::F_UNLCK), 0);
+}
 
 /// A trbuf as a process leaves it.
 #[derive(Clone)]
@@ -42,6 +63,12 @@ impl TrbufImage {
         image.put(offset_of!(Header, pid), &1u32.to_le_bytes());
         image.put(offset_of!(Header, ring_size), &layout.ring_size().to_le_bytes());
         image
+    }
+
+    /// Writes it into a file that nobody has open afterwards.
+    pub fn write(&self, path: &Path) {
+        fs::write(path, &self.bytes).unwrap();
+        wait_for_writers(path);
     }
 
     /// Puts bytes anywhere.

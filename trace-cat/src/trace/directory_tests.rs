@@ -278,7 +278,7 @@ fn a_running_process_may_be_in_the_middle_of_a_line() {
     trace.file(TRBUF, &image.bytes);
     let owner = trace.open_trbuf_as_owner();
     assert_eq!(trace.cat(&[]), (record_lines(0..3, 1) + &unwritten, String::new()));
-    drop(owner);
+    trace.end_owner(owner);
     let (out, messages) = trace.cat(&[]);
     assert_eq!(out.lines().count(), 5);
     assert_eq!(messages, "trace-cat: tr.0000001.001:4: incomplete record\n");

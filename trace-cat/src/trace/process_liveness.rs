@@ -133,6 +133,7 @@ fn start_time(stat: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::trbuf_image::wait_for_writers;
     use std::fs::OpenOptions;
 
     /// This process as the owner of a trbuf.
@@ -160,6 +161,7 @@ mod tests {
         }
         assert_eq!(lease_is_refused(&reader), Some(true));
         drop(writer);
+        wait_for_writers(&path);
         assert_eq!(lease_is_refused(&reader), Some(false));
         assert_eq!(owner_is_alive(&reader, &this_process()), Some(false));
         assert_eq!(owner_is_gone(&reader, &this_process()), Some(false), "it may be executing another program");

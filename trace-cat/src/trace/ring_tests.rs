@@ -218,7 +218,7 @@ fn rings_that_a_running_process_is_writing_out_are_left_to_it() {
     let owner = trace.open_trbuf_as_owner();
     let left_out = "trace-cat: trbuf.0000001: process 1 is writing its rings to its files; they are left out\n";
     assert_eq!(trace.cat(&[]), (record_lines(2..3, 1), left_out.to_owned()));
-    drop(owner);
+    trace.end_owner(owner);
     assert_eq!(trace.cat(&[]), (record_lines(2..6, 1), String::new()));
 }
 

@@ -37,7 +37,7 @@ fn killed() -> (TempDir, Vec<(String, String)>) {
         (name, text)
     });
     let files = files.collect();
-    fs::write(directory.path().join(TRBUF), &image.bytes).unwrap();
+    image.write(&directory.path().join(TRBUF));
     (directory, files)
 }
 
@@ -54,7 +54,7 @@ fn assert_recovered(directory: &Path, files: &[(String, String)], when: &str) {
 fn recovery_prints_what_it_did_and_then_has_nothing_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let image = TrbufImage::with_text(3, SECOND);
-    fs::write(directory.path().join(TRBUF), &image.bytes).unwrap();
+    image.write(&directory.path().join(TRBUF));
     fs::write(directory.path().join("tr.0000001.002"), FIRST).unwrap();
     let result = "./trbuf.0000001: process 1: 1 records recovered into 1 files\n";
     assert_output(&run(directory.path(), &["--recover"]), 0, result, "");
@@ -154,7 +154,7 @@ fn that_records_were_lost_is_known_after_recovery() {
             image.set_lost(second, 9, libc::EDQUOT as u32);
         }
         image.set_all_lost(9 - without_slot, without_slot);
-        fs::write(directory.path().join(TRBUF), &image.bytes).unwrap();
+        image.write(&directory.path().join(TRBUF));
         fs::write(directory.path().join("trinfo.0000001"), "format 1\npid 1\nlevel all\nevents all\n").unwrap();
         let report = || {
             let output = run(directory.path(), &["report", "--fail-if", "deadlocks > 0", "."]);

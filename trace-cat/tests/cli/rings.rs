@@ -19,7 +19,7 @@ fn ring() -> TrbufImage {
 #[test]
 fn overwritten_records_are_reported_and_are_no_damage() {
     let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join(TRBUF), &ring().bytes).unwrap();
+    ring().write(&directory.path().join(TRBUF));
     fs::write(directory.path().join("tr.0000001.002"), FIRST).unwrap();
     fs::write(directory.path().join(TRINFO), "format 1\ncomplete_from 2 1795174740.000000001\n").unwrap();
     let run_in_time_zone = || command(directory.path()).env("TZ", "XYZ-2").output().unwrap();
@@ -56,7 +56,7 @@ fn of_many_threads_the_latest_is_named_and_each_is_logged() {
 #[test]
 fn a_running_process_has_its_rings_read() {
     let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join(TRBUF), &ring().bytes).unwrap();
+    ring().write(&directory.path().join(TRBUF));
     let owner = fs::OpenOptions::new().append(true).open(directory.path().join(TRBUF)).unwrap();
     let output = run(directory.path(), &[]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), SECOND);
