@@ -7,8 +7,8 @@ mod page;
 
 use std::env;
 use std::fmt::Write as _;
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 
 use self::expected_output::is_shown;
@@ -65,11 +65,18 @@ fn without_end<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
     &lines[..end]
 }
 
+/// What a page waits for by `sleep 1`: that the program that it has just started hangs, and has done so for a while.
+const UNTIL_IT_HANGS: &str = "for attempt in $(seq 1000); do
+        trace-cat report \"$(ls -td ./*.trace | head -n 1)\" 2>&1 | grep -q -e '^Deadlock' -e '^Stuck: waits for threads' && break
+        command -p sleep 0.1
+    done
+    command -p sleep 1
+";
+
 /// Runs the commands as if they were typed, and prints a mark before the output of each. Files that pages name where they are
 /// installed are those of the build.
 fn shell_script(commands: &[ShownCommand]) -> String {
-    // Where a page waits for a program to do something, a busy machine needs more time.
-    let mut script = "exec 2>&1\nsleep() { command sleep 4; }\nstatus=0\n".to_owned();
+    let mut script = format!("exec 2>&1\nsleep() {{\n{UNTIL_IT_HANGS}}}\nstatus=0\n");
     for (index, command) in commands.iter().enumerate() {
         let mut text = command.text.clone();
         for (installed, built) in [
@@ -142,7 +149,11 @@ fn make_demo_goes_through_the_tour() {
     let test = TestDirectory::new("demo");
     let build = programs(&test);
     symlink(library(), build.join("libthreadt.so")).unwrap();
-    let demo = test.native("sh").arg("tests/demo").arg(&build).env("TMPDIR", test.directory());
+    let sleep = build.join("sleep");
+    fs::write(&sleep, format!("#!/bin/sh\n{UNTIL_IT_HANGS}")).unwrap();
+    fs::set_permissions(&sleep, Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", build.display(), env::var("PATH").unwrap());
+    let demo = test.native("sh").arg("tests/demo").arg(&build).env("TMPDIR", test.directory()).env("PATH", path);
     let output = demo.current_dir(repository()).run();
     let printed = output.success().stdout_text();
     let page = fs::read_to_string(repository().join("docs/tour.md")).unwrap();

@@ -5,6 +5,7 @@
 //! program     a C or C++ program of tests/programs, compiled once
 //! glibc       another version of it, under which the programs run
 //! test_directory  a test's own directory, and the commands that run there, with and without the library
+//! clock       the kernel's clocks
 //! seeded_random   random numbers that a seed repeats
 //! output      how a command ended, and what it printed
 //! excerpt     the excerpts of long texts and lists that a failed test prints
@@ -12,6 +13,7 @@
 //! ```
 
 mod artefacts;
+mod clock;
 mod excerpt;
 pub mod glibc;
 mod output;
@@ -21,6 +23,7 @@ mod test_directory;
 mod trace;
 
 pub use artefacts::{library, repository, trace_cat};
+pub use clock::realtime_offset;
 pub use excerpt::{assert_same_items, assert_same_lines, excerpt};
 pub use output::CommandOutput;
 pub use program::Program;

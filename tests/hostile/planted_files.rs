@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use spec::names::FileName;
 
-use super::super::harness::{CommandOutput, TestDirectory};
+use super::super::harness::{CommandOutput, TestDirectory, realtime_offset};
 use super::directory::{open_to_all, privileged};
 use super::{DONE, account, steps, words};
 
@@ -263,15 +263,4 @@ fn what_is_in_the_way_is_renamed() {
             assert_eq!(records(&test), 3 * PAIRS, "{planted:?}");
         }
     }
-}
-
-/// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
-fn realtime_offset() -> i64 {
-    let read = |clock| {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: clock_gettime writes one timespec to the place it is given.
-        assert_eq!(unsafe { libc::clock_gettime(clock, &mut time) }, 0);
-        time.tv_sec * 1_000_000_000 + time.tv_nsec
-    };
-    read(libc::CLOCK_REALTIME) - read(libc::CLOCK_MONOTONIC)
 }

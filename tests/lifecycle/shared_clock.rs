@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::super::harness::{CommandOutput, Program, TestDirectory, Trace, library};
+use super::super::harness::{CommandOutput, Program, TestDirectory, Trace, library, realtime_offset};
 
 const DAY: i64 = 86_400 * 1_000_000_000;
 /// What `time_namespace` exits with: after all its steps, and where there are no time namespaces.
@@ -13,14 +13,6 @@ const DONE: i32 = 7;
 /// Nanoseconds since the Epoch.
 fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as i64
-}
-
-/// Nanoseconds from `CLOCK_MONOTONIC` to the Epoch.
-fn measured_offset() -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the struct is writable.
-    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) }, 0);
-    now() - time.tv_sec * 1_000_000_000 - time.tv_nsec
 }
 
 fn boot_id() -> String {
@@ -59,7 +51,7 @@ fn record_modestly(test: &TestDirectory) {
 fn an_offset_of_this_boot_is_kept_for_ever() {
     for step in [-3600, -2, 2, 3600] {
         let test = TestDirectory::new("stepped");
-        let offset = measured_offset() + step * 1_000_000_000;
+        let offset = realtime_offset() + step * 1_000_000_000;
         let text = entry("00000000-1111-2222-3333-444444444444", 5) + &entry(&boot_id(), offset);
         fs::write(test.trace_directory().join("trclock"), &text).unwrap();
         let began = now();
@@ -76,7 +68,7 @@ fn an_offset_of_this_boot_is_kept_for_ever() {
 fn trinfo_shows_how_far_the_wall_clock_is_from_the_records() {
     for step in [-3600, 0, 3600] {
         let test = TestDirectory::new("lead");
-        let offset = measured_offset() + step * 1_000_000_000;
+        let offset = realtime_offset() + step * 1_000_000_000;
         fs::write(test.trace_directory().join("trclock"), entry(&boot_id(), offset)).unwrap();
         record_modestly(&test);
         let name = super::names(&test.trace_directory()).into_iter().find(|name| name.starts_with("trinfo."));
