@@ -149,7 +149,7 @@ fn only_the_user_and_root_can() {
     wait_until(|| !listed(&test).is_empty());
     // Where another user cannot even execute trace-cat, nothing is changed either.
     let copy = test.directory().join("trace-cat");
-    fs::copy(trace_cat(), &copy).unwrap();
+    test.install(&trace_cat(), &copy);
     for target in [program.pid().to_string(), directory.display().to_string()] {
         let run = test.native("setpriv").args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
         let output = run.args(words("set --pause")).arg(&target).run();

@@ -7,8 +7,8 @@ mod page;
 
 use std::env;
 use std::fmt::Write as _;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use self::expected_output::is_shown;
@@ -149,9 +149,9 @@ fn make_demo_goes_through_the_tour() {
     let test = TestDirectory::new("demo");
     let build = programs(&test);
     symlink(library(), build.join("libthreadt.so")).unwrap();
-    let sleep = build.join("sleep");
+    let sleep = test.directory().join("sleep");
     fs::write(&sleep, format!("#!/bin/sh\n{UNTIL_IT_HANGS}")).unwrap();
-    fs::set_permissions(&sleep, Permissions::from_mode(0o755)).unwrap();
+    test.install(&sleep, &build.join("sleep"));
     let path = format!("{}:{}", build.display(), env::var("PATH").unwrap());
     let demo = test.native("sh").arg("tests/demo").arg(&build).env("TMPDIR", test.directory()).env("PATH", path);
     let output = demo.current_dir(repository()).run();

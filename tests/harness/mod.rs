@@ -8,6 +8,7 @@
 //! clock       the kernel's clocks
 //! seeded_random   random numbers that a seed repeats
 //! output      how a command ended, and what it printed
+//! files_in_use    programs that are installed, and traces that are recovered, when nobody uses their files
 //! excerpt     the excerpts of long texts and lists that a failed test prints
 //! trace       the records of a trace, with their columns by name
 //! ```
@@ -15,6 +16,7 @@
 mod artefacts;
 mod clock;
 mod excerpt;
+mod files_in_use;
 pub mod glibc;
 mod output;
 mod program;

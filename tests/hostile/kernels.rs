@@ -37,17 +37,24 @@ fn the_clock_is_not_asked_for_its_error_where_that_kills() {
 /// Without a filter it is asked, and the answer is the kernel's.
 #[test]
 fn the_clocks_error_is_in_trinfo() {
-    let test = TestDirectory::new("clock-error");
-    traced_mutexes(&test, &steps()).args(words("pairs 100")).run().exited(DONE);
-    assert_complete(&test, 3 * 100);
-    // SAFETY: zeros are valid, and with no modes the kernel only fills the struct.
-    let state = unsafe {
-        let mut state: libc::timex = std::mem::zeroed();
-        assert!(libc::adjtimex(&mut state) >= 0);
-        state
+    let state = || {
+        // SAFETY: zeros are valid, and with no modes the kernel only fills the struct.
+        let state = unsafe {
+            let mut state: libc::timex = std::mem::zeroed();
+            assert!(libc::adjtimex(&mut state) >= 0);
+            state
+        };
+        let name = if state.status & libc::STA_UNSYNC == 0 { "synchronized" } else { "unsynchronized" };
+        (name.to_owned(), true)
     };
-    let name = if state.status & libc::STA_UNSYNC == 0 { "synchronized" } else { "unsynchronized" };
-    assert_eq!(clock_states(&test), [(name.to_owned(), true), (name.to_owned(), true)], "at the start and at the end");
+    let test = TestDirectory::new("clock-error");
+    let before = state();
+    traced_mutexes(&test, &steps()).args(words("pairs 100")).run().exited(DONE);
+    let after = state();
+    assert_complete(&test, 3 * 100);
+    let found = clock_states(&test);
+    // A time daemon may have changed it in between.
+    assert!(found.len() == 2 && found.iter().all(|state| [&before, &after].contains(&state)), "{found:?}");
 }
 
 /// gVisor and old kernels: a raw clone is then not recognised, and its records stand under its parent's number.

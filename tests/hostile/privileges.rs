@@ -63,7 +63,7 @@ fn a_set_user_id_program_ignores_the_preload() {
     }
     open_to_all(&test);
     let program = test.directory().join("steps");
-    fs::copy(Program::c("hostile/steps.c").path(), &program).unwrap();
+    test.install(Program::c("hostile/steps.c").path(), &program);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
     let script = "LD_PRELOAD=$library exec \"$0\" pairs 10";
     let run = test.native("setpriv").args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", script]);

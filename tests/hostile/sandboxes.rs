@@ -252,8 +252,7 @@ fn children_that_find_no_buffer_are_counted() {
             continue;
         }
         // What is recovered is in files; the count stays.
-        let recovered = test.trace_cat().arg("--recover").run();
-        recovered.success();
+        test.recover();
         assert_eq!(spares(&test.trace_directory()).len(), 1);
         let after = super::account(&merged());
         assert_eq!((after.records, after.lost), (account.records, account.lost));
@@ -290,7 +289,7 @@ fn what_nobody_has_claimed_is_removed() {
             continue;
         }
         assert_eq!(spares(&test.trace_directory()).len(), SPARES + 1);
-        test.trace_cat().arg("--recover").run().success();
+        test.recover();
         assert_eq!(spares(&test.trace_directory()), [""; 0]);
         assert_eq!(test.trace().records.len(), 30 + 2 * 60);
         assert_complete(&test, 30 + 2 * 60);

@@ -300,7 +300,7 @@ fn both_users_buffers_are_recovered() {
     let output = run.run();
     assert!(!output.status.success());
     assert_complete(&test, 3 * 950);
-    test.native(trace_cat()).arg("--recover").arg(test.trace_directory()).run().success();
+    test.recover();
     assert_complete(&test, 3 * 950);
     assert_separate(&test);
     let left = fs::read_dir(test.trace_directory().join("u65534")).unwrap();

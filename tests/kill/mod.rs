@@ -123,7 +123,7 @@ pub fn recover(test: &TestDirectory, text: &[u8]) {
         lines.sort_unstable();
         lines
     }
-    test.trace_cat().arg("--recover").run().success();
+    test.recover();
     let (mut records, mut buffers) = (Vec::new(), 0);
     for entry in fs::read_dir(test.trace_directory()).unwrap() {
         let path = entry.unwrap().path();

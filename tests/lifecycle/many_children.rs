@@ -121,7 +121,7 @@ fn what_a_killed_child_leaves_is_its_own() {
         let merged = test.merged();
         possible(&merged);
         check(&merged);
-        test.trace_cat().arg("--recover").run().success();
+        test.recover();
         check(&test.trace());
         assert_no_spares(&test);
     }
@@ -139,7 +139,7 @@ fn what_a_killed_child_leaves_in_a_ring_is_its_own() {
     let kept = [first, killed, last].map(unlocks);
     // Of 64 KiB a pair's three records take 249 bytes.
     assert!((200..264).contains(&kept[0]) && (200..264).contains(&kept[1]) && kept[2] == 3, "{kept:?}");
-    test.trace_cat().arg("--recover").run().success();
+    test.recover();
     assert_own_records(&test);
 }
 
@@ -182,7 +182,7 @@ fn recovery_removes_a_spare_trbuf() {
         let parent = printed(output.stdout_text()).parent;
         assert!(names(&test.trace_directory()).contains(&format!("trspare.{parent:07x}.0")));
         let merged = test.merged().text();
-        test.trace_cat().arg("--recover").run().success();
+        test.recover();
         assert_no_spares(&test);
         assert_eq!(test.merged().text(), merged);
     }

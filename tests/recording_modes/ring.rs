@@ -160,7 +160,7 @@ fn after_a_death_trace_cat_takes_the_newest_from_the_buffers() {
             posters.iter().copied().filter(|&poster| assert_newest(&trace, poster, 64 << 10)).collect();
         assert_eq!(wrapped.len(), 3);
         assert_complete_from(&trace, &wrapped, &complete_from);
-        test.trace_cat().arg("--recover").run().success();
+        test.recover();
         assert_eq!(files(&test, "trbuf."), [""; 0]);
         let (recovered, complete_from) = read(&test, &[]);
         assert_same_lines(&recovered.text(), &trace.text(), "after --recover and before");
@@ -230,7 +230,7 @@ fn reused_rings_are_counted_before_the_end() {
     fs::write(test.directory().join("go"), "").unwrap();
     running.wait().killed(libc::SIGKILL);
     let note = assert_counted(4 + 14);
-    test.trace_cat().arg("--recover").run().success();
+    test.recover();
     assert_eq!(assert_counted(4 + 14), note);
     assert_eq!(trinfo_values(&test, "note").last(), Some(&note));
 }

@@ -88,7 +88,7 @@ fn run_tool(tool: &str, arguments: &[&Path], options: &[&str]) {
 fn debug_files_and_changed_programs_are_told_by_build_ids() {
     let test = TestDirectory::new("report-debug-files");
     let [program, debug] = ["program", "program.debug"].map(|name| test.directory().join(name));
-    fs::copy(Program::c("report/names.c").path(), &program).unwrap();
+    test.install(Program::c("report/names.c").path(), &program);
     run_tool("objcopy", &[&program, &debug], &["--only-keep-debug"]);
     let link = format!("--add-gnu-debuglink={}", debug.display());
     run_tool("objcopy", &[&program], &["--strip-all", &link]);

@@ -8,17 +8,11 @@ use super::super::harness::{CommandOutput, Program, TestDirectory, trace_cat};
 use super::super::hostile::{open_to_all, privileged};
 use super::{entries, started_anywhere};
 
-/// Makes a program of a file. A copy by this process could not be executed while another test's child, which was forked
-/// in the middle of it, still has it open for writing; so another process copies.
-fn install(test: &TestDirectory, source: &Path, program: &Path) {
-    test.native("install").arg("-m755").arg(source).arg(program).run().success();
-}
-
 /// Makes a program of bytes.
 fn write(test: &TestDirectory, program: &Path, bytes: &[u8]) {
     let data = test.directory().join("data");
     fs::write(&data, bytes).unwrap();
-    install(test, &data, program);
+    test.install(&data, program);
 }
 
 /// Fails unless trace-cat refused with this status and a line with these parts, and left nothing behind.
@@ -60,10 +54,10 @@ fn a_program_with_more_rights_than_its_user() {
     open_to_all(&test);
     fs::set_permissions(test.directory(), fs::Permissions::from_mode(0o777)).unwrap();
     let [program, cat, library] = ["steps", "trace-cat", "libthreadt.so"].map(|name| test.directory().join(name));
-    install(&test, Program::c("hostile/steps.c").path(), &program);
+    test.install(Program::c("hostile/steps.c").path(), &program);
     // The build's own directory may be closed to others.
-    install(&test, &trace_cat(), &cat);
-    install(&test, &super::super::harness::library(), &library);
+    test.install(&trace_cat(), &cat);
+    test.install(&super::super::harness::library(), &library);
     let as_nobody = || {
         let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
         test.native("setpriv").args(nobody).arg(&cat).arg("run").arg(&program).args(["pairs", "10"])
@@ -181,7 +175,7 @@ fn a_library_that_is_not_there() {
     let output = started_anywhere(&test).arg("true").env("THREADT_LIBRARY", "/bin/none").run();
     refused(&test, &output, 125, &["/bin/none: No such file or directory"]);
     let alone = test.directory().join("trace-cat");
-    install(&test, &trace_cat(), &alone);
+    test.install(&trace_cat(), &alone);
     let output = test.native(&alone).args(["run", "true"]).run();
     refused(&test, &output, 125, &["libthreadt.so is neither in", "THREADT_LIBRARY"]);
     let output =
@@ -204,8 +198,8 @@ fn a_directory_that_cannot_be_written() {
     }
     fs::set_permissions(test.directory(), fs::Permissions::from_mode(0o755)).unwrap();
     let cat = test.directory().join("trace-cat");
-    install(&test, &trace_cat(), &cat);
-    install(&test, &super::super::harness::library(), &test.directory().join("libthreadt.so"));
+    test.install(&trace_cat(), &cat);
+    test.install(&super::super::harness::library(), &test.directory().join("libthreadt.so"));
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     let output = test.native("setpriv").args(nobody).arg(&cat).args(["run", "true"]).run();
     refused(&test, &output, 125, &["true.thr.1: cannot be made: Permission denied"]);

@@ -12,8 +12,11 @@ static sem_t semaphores[THREADS];
 
 static void *work(void *semaphore) {
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
-    for (;;)
+    // As often as main may give it time for; on a busy machine main may be away for seconds.
+    for (int i = 0; i < 100000; i++)
         sem_post(semaphore);
+    for (;;)
+        ;
     return NULL;
 }
 
