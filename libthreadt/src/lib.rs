@@ -74,7 +74,9 @@ mod entry {
             // SAFETY: the handlers stay mapped: the library is linked with -z nodelete.
             unsafe {
                 on_exit(lifecycle::at_exit, null_mut());
-                __cxa_at_quick_exit(lifecycle::at_quick_exit, null_mut());
+                if __cxa_at_quick_exit(lifecycle::at_quick_exit, null_mut()) == 0 {
+                    lifecycle::note_quick_exit_handler();
+                }
             }
             recorder::begin_handler();
             first_use::choose_functions();

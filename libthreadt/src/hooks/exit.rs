@@ -35,9 +35,9 @@ exit_functions! {
     #[allow(non_snake_case, reason = "its name in C")]
     _Exit(status: c_int; caller) { end_process(status, caller, runs_after(&next_functions::_Exit)) }
     /// `void quick_exit(int status);`
-    quick_exit = "quick_exit@@GLIBC_2.24" (status: c_int; caller) { lifecycle::record_process_exit(status, caller) }
+    quick_exit = "quick_exit@@GLIBC_2.24" (status: c_int; caller) { lifecycle::before_quick_exit(status, caller) }
     /// `void quick_exit(int status);`, which also runs the destructors of the thread's variables.
-    quick_exit_2_10 = "quick_exit@GLIBC_2.10" (status: c_int; caller) { lifecycle::record_process_exit(status, caller) }
+    quick_exit_2_10 = "quick_exit@GLIBC_2.10" (status: c_int; caller) { lifecycle::before_quick_exit(status, caller) }
 }
 
 /// What runs after a function that ends the process at once: nothing, unless it is another interposer's.

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::SeqCst;
 
-use super::final_flush::{begin_alone, end_alone, flush_all_slots, is_idle, must_keep_rings};
+use super::final_flush::{begin_alone, end_alone, flush_all_slots, must_keep_rings};
 use crate::first_use::{prepare_files_at_end, process_info};
 use crate::process_state::{self, PROCESS};
 use crate::storage::{self, slot_layout, thread_local};
@@ -26,7 +26,7 @@ pub fn exec(call_next: impl Fn() -> c_int) -> c_int {
 /// Runs another program by `call_next`, after what all threads have recorded is written if that is `possible`.
 pub(super) fn run(possible: bool, call_next: impl Fn() -> c_int) -> c_int {
     // Another thread that executes a program does not wait for what this one has interrupted.
-    let interrupted = thread_local::own().filter(|slot| !is_idle(*slot));
+    let interrupted = thread_local::own().filter(|slot| !slot.is_idle());
     let note_executing = |is: u8| interrupted.iter().for_each(|slot| slot.is_executing.store(is, SeqCst));
     note_executing(1);
     let alone = possible && begin_alone();

@@ -69,7 +69,7 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     let lwp = slot.lwp.load(Relaxed);
     if lwp == 0
         || slot.is_empty()
-            && (is_idle(slot) || slot.is_stale() && !slot.has_record_in_progress())
+            && (slot.is_idle() || slot.is_stale() && !slot.has_record_in_progress())
             && slot.lost.load(Relaxed) == 0
     {
         return true;
@@ -122,17 +122,12 @@ fn flush_slot(slot: Slot, patience: &mut u32) -> bool {
     written.is_ok() && slot.is_empty()
 }
 
-/// Whether the slot's thread neither records nor releases anything.
-pub fn is_idle(slot: Slot) -> bool {
-    !slot.has_record_in_progress() && slot.published().in_flight.load(Relaxed) == 0
-}
-
 /// Records the releases that are still in flight; `true` if there is none.
 fn flush_releases() -> bool {
     let (mut idle, mut patience) = (true, PATIENCE_STEPS);
     for_each_slot(|slot| {
         // The pages of a slot without an owner may be a hole in the file, and the disk full.
-        if slot.lwp.load(Relaxed) != 0 && !slot.is_stale() && !is_idle(slot) {
+        if slot.lwp.load(Relaxed) != 0 && !slot.is_stale() && !slot.is_idle() {
             flush_slot(slot, &mut patience);
             idle = false;
         }

@@ -26,12 +26,14 @@ struct Handover {
     scene: Scene,
     is_released: Arc<AtomicBool>,
     is_trbuf_gone: Arc<AtomicBool>,
+    /// The ending thread runs code of the program's before the process has ended.
+    ends_later: bool,
 }
 
 impl Handover {
-    fn new(process: &LockedProcess) -> Handover {
+    fn new(process: &LockedProcess, ends_later: bool) -> Handover {
         let scene = Scene::new(process, &[5, 6], SlotLayout::BUFFERS, 0);
-        Handover { scene, is_released: Arc::default(), is_trbuf_gone: Arc::default() }
+        Handover { scene, is_released: Arc::default(), is_trbuf_gone: Arc::default(), ends_later }
     }
 
     fn slot(&self, thread: usize) -> Slot {
@@ -43,10 +45,13 @@ impl Handover {
         Box::new(move || {
             let slot = handover.slot(0);
             thread_local::set_current(Some(slot));
+            // Here the others go on in any case, without a preemption; so below. More such places take too long with three actors.
+            if handover.ends_later {
+                waiting_step();
+            }
             let noted = note_release(id::MUTEX_UNLOCK, MUTEX, RELEASED_AT);
             observable_step();
             handover.is_released.store(true, SeqCst);
-            // Here the others go on in any case, without a preemption; so below.
             waiting_step();
             let line = UntimedRecord { kind: &id::MUTEX_UNLOCK_0, arguments: [MUTEX, 0, 0, 0, 0] };
             append(slot, RELEASED_AT, &[line]);
@@ -80,13 +85,23 @@ impl Handover {
         })
     }
 
+    /// As `ending_thread`. Then a function of the program's acquires the mutex, before the process has ended.
+    fn ending_thread_that_acquires(&self) -> Actor {
+        let (end, acquire) = (self.ending_thread(), self.acquirer());
+        Box::new(move || {
+            end();
+            acquire();
+        })
+    }
+
     /// Lets the process end at every step: if the trbuf is gone, the files alone say who has the mutex.
     fn observer(&self, is_cut_off: &Arc<AtomicBool>) -> Observer {
         let (handover, is_cut_off) = (self.clone(), is_cut_off.clone());
+        // A process that has not ended while its threads waited for that, is no more tested.
+        let mut has_lasted = false;
         Box::new(move || {
-            // A process that has not ended while its threads waited for that, is no more tested.
-            let has_lasted = PROCESS.ending_lwp.load(SeqCst) == 0;
-            if !handover.is_trbuf_gone.load(SeqCst) || has_lasted {
+            has_lasted |= handover.is_trbuf_gone.load(SeqCst) && PROCESS.ending_lwp.load(SeqCst) == 0;
+            if !handover.is_trbuf_gone.load(SeqCst) || has_lasted && !handover.ends_later {
                 return;
             }
             let has_record = |thread: usize| {
@@ -100,15 +115,24 @@ impl Handover {
     }
 }
 
-#[test]
-fn a_lock_is_not_handed_over_without_its_release_when_the_trbuf_is_gone() {
+/// Tries all orders of the steps of `actors`.
+fn explore_ends(ends_later: bool, actors: impl Fn(&Handover) -> Vec<Actor>) {
     let process = lock_process();
     let is_cut_off = Arc::default();
     let orders = explore(1, || {
-        let handover = Handover::new(&process);
-        let actors = vec![handover.releaser(), handover.acquirer(), handover.ending_thread()];
-        (actors, handover.observer(&is_cut_off))
+        let handover = Handover::new(&process, ends_later);
+        (actors(&handover), handover.observer(&is_cut_off))
     });
     println!("{orders} orders");
     assert!(is_cut_off.load(SeqCst), "no release was cut off");
+}
+
+#[test]
+fn a_lock_is_not_handed_over_without_its_release_when_the_trbuf_is_gone() {
+    explore_ends(false, |handover| vec![handover.releaser(), handover.acquirer(), handover.ending_thread()]);
+}
+
+#[test]
+fn nor_is_it_handed_over_to_the_thread_that_ends_the_process() {
+    explore_ends(true, |handover| vec![handover.releaser(), handover.ending_thread_that_acquires()]);
 }

@@ -31,8 +31,8 @@ pub use open_files::{
     reopen_within, replace_descriptor,
 };
 #[cfg(not(test))]
-pub use process_exit::{at_exit, at_quick_exit};
-pub use process_exit::{initialise_interrupted, record_process_exit};
+pub use process_exit::{at_exit, at_quick_exit, note_quick_exit_handler};
+pub use process_exit::{before_quick_exit, initialise_interrupted, record_process_exit};
 pub use restriction::{Restriction, restrict};
 pub use sandbox::{prepare_for_departure, prepare_for_sandbox};
 pub use shared_thread::share_thread;

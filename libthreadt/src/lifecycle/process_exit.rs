@@ -2,6 +2,7 @@
 
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
 use spec::id;
@@ -9,7 +10,7 @@ use spec::id;
 use super::final_flush::finish;
 use super::thread_end::own_slot;
 use crate::config::detail;
-use crate::first_use::{initialise_at_end, is_being_initialised};
+use crate::first_use::{initialise_at_end, is_being_initialised, records_nothing};
 use crate::process_state::{self, PROCESS};
 use crate::recorder::records;
 use crate::storage::RunsAfter;
@@ -54,6 +55,27 @@ extern "C" fn exited(status: c_int, _argument: *mut c_void) {
     finish(RunsAfter::Program);
 }
 
+/// Whether [`at_quick_exit`] will be called by `quick_exit`: libc forgets a handler before it calls it, in a vfork child for its parent, too.
+#[unsafe(link_section = "inherited")]
+static HAS_QUICK_EXIT_HANDLER: AtomicU32 = AtomicU32::new(0);
+
+/// Notes that [`at_quick_exit`] has been registered.
+#[cfg(not(test))]
+pub fn note_quick_exit_handler() {
+    HAS_QUICK_EXIT_HANDLER.store(1, Relaxed);
+}
+
+/// Records that `quick_exit` was asked for at `caller`. Does what the handler does if there is none.
+pub fn before_quick_exit(status: c_int, caller: u64) {
+    if records_nothing() {
+        return;
+    }
+    record_process_exit(status, caller);
+    if HAS_QUICK_EXIT_HANDLER.load(Relaxed) == 0 {
+        finish(RunsAfter::Program);
+    }
+}
+
 /// The last handler of `quick_exit`, which runs after those that the program has added.
 #[unsafe(naked)]
 pub extern "C" fn at_quick_exit(argument: *mut c_void) {
@@ -61,5 +83,6 @@ pub extern "C" fn at_quick_exit(argument: *mut c_void) {
 }
 
 extern "C" fn exited_quickly(_argument: *mut c_void) {
+    HAS_QUICK_EXIT_HANDLER.store(0, Relaxed);
     finish(RunsAfter::Program);
 }

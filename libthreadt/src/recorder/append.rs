@@ -6,7 +6,7 @@ use core::sync::atomic::compiler_fence;
 use spec::buffer::REGIONS;
 use spec::encode::UntimedRecord;
 
-use super::{nesting, slot_adoption};
+use super::{late_record, nesting, slot_adoption};
 use crate::clock;
 use crate::first_use::process_info;
 use crate::process_state::PROCESS;
@@ -78,7 +78,7 @@ fn append_at(slot: Slot, depth: usize, place: usize, time: u64, lines: &[Untimed
 #[inline(never)]
 fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
     if PROCESS.final_flush_begun.load(Relaxed) != 0 {
-        begin_late_record();
+        late_record::begin(slot);
     }
     if slot.is_stale() {
         return append_elsewhere(slot, time, lines);
@@ -125,28 +125,6 @@ fn append_slowly(slot: Slot, depth: usize, time: u64, lines: &[UntimedRecord]) {
         return;
     }
     append_or_write(slot, depth, time, lines);
-}
-
-/// How long the end of the process is waited for, all late records together: it may be kept by a file that `exit` flushes.
-const END_PATIENCE_STEPS: u32 = if cfg!(test) { 1 } else { 1000 };
-const END_PATIENCE_NS: i64 = 100_000;
-
-/// Notes that a thread records after the final flush has begun. Where the trbuf has gone already, this mostly does not return: the
-/// process ends meanwhile, and others that were ended before their own record would miss it.
-#[cold]
-fn begin_late_record() {
-    // ORDERING: SeqCst, as for the word below (`lifecycle::final_flush`).
-    PROCESS.recorded_after_final_flush.store(1, SeqCst);
-    let is_ending = || ![0, sys::thread_id()].contains(&PROCESS.ending_lwp.load(SeqCst));
-    for _ in 0..END_PATIENCE_STEPS {
-        observable_step();
-        if !is_ending() {
-            return;
-        }
-        // OBSERVABLE: the thread stands.
-        sys::sleep(END_PATIENCE_NS);
-    }
-    PROCESS.ending_lwp.store(0, SeqCst);
 }
 
 /// Writes this thread's buffer to its file. A ring is not written: it keeps its records.

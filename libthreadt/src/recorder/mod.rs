@@ -3,6 +3,7 @@ mod followed_settings;
 mod handler;
 mod handler_call;
 mod keeping;
+mod late_record;
 mod nesting;
 mod record;
 mod release_note;

@@ -39,4 +39,9 @@ impl Slot {
         self.published().in_flight.load(Acquire) != 0
             && (earliest..time).contains(&self.published().in_flight_since.load(Relaxed))
     }
+
+    /// Whether the slot's thread neither records nor releases anything.
+    pub fn is_idle(self) -> bool {
+        !self.has_record_in_progress() && self.published().in_flight.load(Acquire) == 0
+    }
 }

@@ -89,7 +89,7 @@ pub use process_name::process_name;
 pub use reserve_limit::reserve_limit;
 pub use signals::BlockedSignals;
 pub use stat_line::stat_field;
-pub use time::{UnknownClockError, clock_gettime, read_pair, read_timespec, sleep, wait, wall_clock_error};
+pub use time::{UnknownClockError, clock_gettime, monotonic, read_pair, read_timespec, sleep, wait, wall_clock_error};
 
 /// Marks a place between two accesses that another thread, a signal handler or a reader of the files can observe. Tests
 /// try every order of such steps (`interleaving`); otherwise it is nothing.

@@ -8,6 +8,9 @@ use super::process::{is_only_thread, process_id, thread_id};
 /// threads (`SIGSETXID` of glibc's `nptl/nptl-signals.h`).
 const ALL_BUT_USER_CHANGE: u64 = !(1 << (33 - 1));
 
+/// No mask of a thread: the kernel does not block SIGKILL.
+const UNKNOWN: u64 = !0;
+
 /// Signals are blocked in the calling thread as long as this lives. They come when it is dropped.
 pub struct BlockedSignals {
     before: u64,
@@ -23,14 +26,14 @@ impl BlockedSignals {
 
     /// `None` where the kernel must not be asked for it.
     pub fn new() -> Option<BlockedSignals> {
-        let (all, mut before) = (ALL_BUT_USER_CHANGE, 0);
+        let (all, mut before) = (ALL_BUT_USER_CHANGE, UNKNOWN);
         let pointers = [(&raw const all).addr(), (&raw mut before).addr()];
         // SAFETY: the kernel reads one set and writes the other.
         // OBSERVABLE: a signal of this thread comes some microseconds later, after `drop`.
         let result =
             unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as usize, pointers[0], pointers[1], SET_SIZE]) };
-        // Not `then_some`: what that does not return is dropped, and would set the mask.
-        result.is_ok().then(|| BlockedSignals { before })
+        // A filter may answer in the kernel's place. Not `then_some`: what that does not return is dropped, and would set the mask.
+        (result.is_ok() && before != UNKNOWN).then(|| BlockedSignals { before })
     }
 }
 
@@ -38,7 +41,14 @@ impl Drop for BlockedSignals {
     fn drop(&mut self) {
         let before = (&raw const self.before).addr();
         // SAFETY: the kernel reads the set.
-        let _ = unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, before, 0, SET_SIZE]) };
+        let set = unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, before, 0, SET_SIZE]) };
+        if set.is_err() {
+            // A filter refuses that.
+            let blocked = ALL_BUT_USER_CHANGE & !self.before;
+            let pointer = (&raw const blocked).addr();
+            // SAFETY: as above.
+            let _ = unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_UNBLOCK as usize, pointer, 0, SET_SIZE]) };
+        }
     }
 }
 

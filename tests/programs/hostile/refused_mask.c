@@ -1,5 +1,6 @@
-// Has a blocked signal that is pending, forbids itself by a filter to block signals (EPERM), and makes N pairs of lock and unlock:
-// `refused_mask N`. Ends with 7 if the signal is still pending.
+// Has a blocked signal that is pending, forbids itself by a filter to change the mask of signals in one way, and makes N pairs of lock and
+// unlock: `refused_mask HOW ERRNO N`, with the number of SIG_BLOCK or SIG_SETMASK, and the errno of the filter's answer, which may be 0.
+// Ends with 7 if the signal is still pending, and no other one is blocked.
 
 #define _GNU_SOURCE
 #include <linux/filter.h>
@@ -21,13 +22,13 @@ static void handle(int signal) {
     _exit(3);
 }
 
-static void forbid_to_block(void) {
+static void forbid(int how, int errno_value) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigprocmask, 0, 3),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SIG_BLOCK, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, how, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | errno_value),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
@@ -36,13 +37,16 @@ static void forbid_to_block(void) {
 }
 
 int main(int argc, char **argv) {
-    CHECK(argc == 2);
+    CHECK(argc == 4);
     sigset_t set, pending;
+    unsigned long blocked;
     CHECK(signal(SIGUSR1, handle) != SIG_ERR && sigemptyset(&set) == 0 && sigaddset(&set, SIGUSR1) == 0);
     CHECK(sigprocmask(SIG_BLOCK, &set, NULL) == 0 && raise(SIGUSR1) == 0);
-    forbid_to_block();
-    for (int i = 0; i < atoi(argv[1]); i++)
+    forbid(atoi(argv[1]), atoi(argv[2]));
+    for (int i = 0; i < atoi(argv[3]); i++)
         CHECK(pthread_mutex_lock(&mutex) == 0 && pthread_mutex_unlock(&mutex) == 0);
     CHECK(sigpending(&pending) == 0 && sigismember(&pending, SIGUSR1) == 1);
+    CHECK(syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, NULL, &blocked, sizeof blocked) == 0);
+    CHECK(blocked == 1ul << (SIGUSR1 - 1));
     _exit(7);
 }
