@@ -89,6 +89,7 @@ impl Scene {
         PROCESS.final_flush_begun.store(0, Relaxed);
         PROCESS.recorded_after_final_flush.store(0, Relaxed);
         PROCESS.ending_lwp.store(0, Relaxed);
+        PROCESS.first_late_wait.store(0, Relaxed);
         PROCESS.flushing.release();
         // Forgets the scene before.
         forget_slots(|_, _| ());

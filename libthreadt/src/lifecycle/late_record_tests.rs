@@ -10,7 +10,7 @@ use spec::id;
 
 use super::final_flush::{begin_alone, begin_without_trbuf, flush_all_slots};
 use super::interleaving_tests::{LockedProcess, Scene, lock_process};
-use crate::process_state::PROCESS;
+use crate::process_state::{ENDS_LATE, PROCESS};
 use crate::recorder::{append, note_release, release_is_recorded};
 use crate::storage::{Slot, thread_local};
 use crate::sys::interleaving::{Actor, Observer, explore, observable_step, waiting_step};
@@ -100,7 +100,7 @@ impl Handover {
         // A process that has not ended while its threads waited for that, is no more tested.
         let mut has_lasted = false;
         Box::new(move || {
-            has_lasted |= handover.is_trbuf_gone.load(SeqCst) && PROCESS.ending_lwp.load(SeqCst) == 0;
+            has_lasted |= handover.is_trbuf_gone.load(SeqCst) && PROCESS.ending_lwp.load(SeqCst) == ENDS_LATE;
             if !handover.is_trbuf_gone.load(SeqCst) || has_lasted && !handover.ends_later {
                 return;
             }

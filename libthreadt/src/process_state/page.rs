@@ -19,6 +19,9 @@ pub const SWITCHES: usize = 128;
 /// The place of the switch of the program's own events, which the table does not have.
 pub const USER_EVENTS: usize = SWITCHES - 1;
 
+/// In place of the LWP that ends the process: that one has recorded since, so that the others do, too, though the trbuf has gone.
+pub const ENDS_LATE: u32 = u32::MAX;
+
 /// The per-process page. What every record reads comes first, and nothing that threads write while others record shares
 /// a cache line with it.
 #[repr(C, align(4096))]
@@ -45,7 +48,7 @@ pub struct ProcessState {
     pub flushing: Hold,
     /// 1 when a thread has recorded after the final flush had begun.
     pub recorded_after_final_flush: AtomicU32,
-    /// The LWP that ends the process, once all is in the files and it removes the trbuf; 0 if nobody waits for the end, or no more.
+    /// The LWP that ends the process, once all is in the files and it removes the trbuf; or [`ENDS_LATE`]; 0 if the trbuf stays.
     pub ending_lwp: AtomicU32,
     /// 1 once the end of the process has been recorded.
     pub exit_recorded: AtomicU32,
@@ -54,6 +57,8 @@ pub struct ProcessState {
     pub owner: AtomicU32,
     /// The number of the initialisation of this process that is at work or has been done (`first_use`); 0 until it begins.
     pub initialisation: AtomicU64,
+    /// When the first late record had to wait (`recorder::late_record`), a reading of `CLOCK_MONOTONIC`; 0 if none had to.
+    pub first_late_wait: AtomicU64,
     /// The number before the first record that this process has kept (`storage::kept_records`); 0 until then.
     pub kept_since: AtomicU64,
     /// Records that have found no room there while the process was being initialised.

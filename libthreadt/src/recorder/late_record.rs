@@ -3,19 +3,20 @@
 //! When the trbuf is about to go, no other thread records any more ([`PROCESS`]'s `ending_lwp`): those that want to wait for the end
 //! of the process, which would miss the records of releases that it cuts off. But the thread that ends the process may still run
 //! code of the program's: `exit` writes out a stream by a function of the program's, or runs handlers that are older than this library's.
-//! Once such code records, the others go on, too.
+//! Once such code records, the others go on, too. From then on whoever acquires something waits for the records of others' releases,
+//! since nothing tells of them if the process ends.
 
-use core::sync::atomic::Ordering::SeqCst;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
-use crate::process_state::PROCESS;
+use crate::process_state::{ENDS_LATE, PROCESS};
 use crate::storage::{Slot, for_each_slot};
 use crate::sys::{self, observable_step};
 
-/// How long the end is waited for, and the records of others by the ending thread: in nanoseconds, and in steps where the kernel must not
-/// be asked for the time.
-const PATIENCE: u64 = 100_000_000;
-const PATIENCE_STEPS: u32 = 1000;
-const STEP: i64 = 100_000;
+/// For how long all late records of the process may wait, nanoseconds from the first one on. A test decides by steps.
+const PATIENCE: u64 = if cfg!(test) { u64::MAX / 2 } else { 100_000_000 };
+/// How often the end is looked for in a test, where it does not come.
+const END_LOOKS: u32 = if cfg!(test) { 1 } else { u32::MAX };
+const LOOK_NS: i64 = 50_000;
 
 /// Notes that a thread makes a late record, in its slot. Where the trbuf has gone already, this mostly does not return.
 #[cold]
@@ -29,24 +30,34 @@ pub fn begin(own: Slot) {
     if ending == 0 {
         return;
     }
-    if ending == sys::thread_id() {
-        PROCESS.ending_lwp.store(0, SeqCst);
-        // What this one has acquired is theirs until they have recorded that they released it.
-        for_each_slot(|slot| wait_until(|| slot == own || slot.is_stale() || slot.is_idle(), PATIENCE_STEPS));
-    } else {
-        // A test goes on at once: there the process does not end.
-        wait_until(|| PROCESS.ending_lwp.load(SeqCst) == 0, if cfg!(test) { 1 } else { PATIENCE_STEPS });
-        PROCESS.ending_lwp.store(0, SeqCst);
+    if ![sys::thread_id(), ENDS_LATE].contains(&ending) {
+        wait_until(|| PROCESS.ending_lwp.load(SeqCst) != ending, END_LOOKS);
+    }
+    // The thread that ends the process may have found that another one has recorded, so that the trbuf stays.
+    let _ = PROCESS.ending_lwp.compare_exchange(ending, ENDS_LATE, SeqCst, SeqCst);
+    // A release waits for nobody: those that wait may wait for it.
+    if PROCESS.ending_lwp.load(SeqCst) != 0 && !own.has_release_in_flight() {
+        for_each_slot(|slot| wait_until(|| slot.is_stale() || !slot.has_release_in_flight(), u32::MAX));
     }
 }
 
-fn wait_until(holds: impl Fn() -> bool, steps: u32) {
-    let begun = sys::monotonic();
-    for _ in 0..steps {
-        if holds() || sys::monotonic().wrapping_sub(begun) > PATIENCE {
+/// Waits until `holds` is true, or has been looked for so often, or the late records of the process have waited for long enough.
+fn wait_until(holds: impl Fn() -> bool, looks: u32) {
+    for _ in 0..looks {
+        if holds() || !may_wait() {
             return;
         }
         // OBSERVABLE: the thread stands.
-        sys::sleep(STEP);
+        sys::sleep(LOOK_NS);
     }
+}
+
+/// Whether late records of the process may still wait; not where the kernel must not be asked for the time.
+fn may_wait() -> bool {
+    let now = sys::monotonic();
+    let first = match PROCESS.first_late_wait.compare_exchange(0, now, Relaxed, Relaxed) {
+        Ok(_) => now,
+        Err(first) => first,
+    };
+    now != 0 && now.saturating_sub(first) < PATIENCE
 }

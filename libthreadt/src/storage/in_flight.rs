@@ -36,12 +36,15 @@ impl Slot {
 
     /// Whether a release is in flight that began before `time` and since `earliest`, readings of the clock.
     pub fn is_releasing(self, earliest: u64, time: u64) -> bool {
-        self.published().in_flight.load(Acquire) != 0
-            && (earliest..time).contains(&self.published().in_flight_since.load(Relaxed))
+        self.has_release_in_flight() && (earliest..time).contains(&self.published().in_flight_since.load(Relaxed))
     }
 
     /// Whether the slot's thread neither records nor releases anything.
     pub fn is_idle(self) -> bool {
-        !self.has_record_in_progress() && self.published().in_flight.load(Acquire) == 0
+        !self.has_record_in_progress() && !self.has_release_in_flight()
+    }
+
+    pub fn has_release_in_flight(self) -> bool {
+        self.published().in_flight.load(Acquire) != 0
     }
 }
