@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
-use super::{assert_all_or_none, numbered, set, stop};
+use super::{assert_all_or_none, numbered, set, so_far, stop};
 use crate::harness::{SeededRandom, TestDirectory, trace_cat};
 
 #[test]
@@ -20,20 +20,24 @@ fn wild_words_only_choose_what_is_recorded() {
     }
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     let mut random = SeededRandom::seeded();
-    for _ in 0..3000 {
+    let mut write = || {
         let length = 1 + random.below(size_of::<ControlWords>() as u64);
         let bytes: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
         let at = random.below(size_of::<ControlWords>() as u64 + 1 - length);
         file.write_all_at(&bytes, CONTROL_OFFSET as u64 + at).unwrap();
         std::thread::sleep(Duration::from_micros(100));
+    };
+    (0..3000).for_each(|_| write());
+    // On a busy machine the threads may have followed few of these.
+    while so_far(&test).of("trace_events").len() <= 10 {
+        (0..100).for_each(|_| write());
     }
     // The version, as it was.
     file.write_all_at(&1u32.to_le_bytes(), CONTROL_OFFSET as u64).unwrap();
     set(&test, program.pid(), "-e thr_setspecific --stack 0 --level all --detail off --resume");
     stop(&test, program);
     let merged = test.merged();
-    // Each of the four threads follows the last change at least.
-    assert!(merged.of("trace_events").len() >= 4, "{}", merged.records.len());
+    assert!(merged.of("trace_events").len() > 10, "{}", merged.records.len());
 }
 
 #[test]

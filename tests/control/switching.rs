@@ -88,12 +88,13 @@ fn a_thousand_pauses_lose_and_double_nothing() {
         set(&test, program.pid(), "--resume");
     }
     assert_eq!(status_line(&test)[2..4], ["1000", "no"]);
+    wait_until(|| so_far(&test).of("thr_setspecific").len() > 8000);
     stop(&test, program);
     let trace = test.trace();
     let (changes, calls) = assert_all_or_none(&trace);
     println!("{changes} changes, {calls} calls");
-    // Each thread follows the last change at least, and then makes a call.
-    assert!(changes >= 8 && calls >= 8, "{changes} changes, {calls} calls");
+    // Each thread follows the last change at least.
+    assert!(changes >= 8 && calls > 8000, "{changes} changes, {calls} calls");
     assert_eq!(trace.of("trace_lost").len(), 0);
     let locks = trace.of("mutex_lock").iter().filter(|record| record.fields.which == 2).count();
     assert!(locks.abs_diff(trace.of("mutex_unlock").len()) <= changes, "{locks} locks");

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{CommandOutput, TestDirectory};
+use super::TestDirectory;
 
 impl TestDirectory {
     /// Makes a program of a file. A copy by this process could not be executed while another test's child, which was forked
@@ -18,11 +18,9 @@ impl TestDirectory {
     /// Runs `trace-cat --recover` when all processes of the trace have ended and nobody has their memory any more: who reads a dead
     /// process's `/proc/PID/maps` at this moment keeps it a little longer, and with it the process counts as alive.
     #[track_caller]
-    pub fn recover(&self) -> CommandOutput {
+    pub fn recover(&self) {
         wait_for_writers(&self.trace_directory());
-        let output = self.trace_cat().arg("--recover").run();
-        output.success();
-        output
+        self.trace_cat().arg("--recover").run().success();
     }
 }
 
